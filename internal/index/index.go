@@ -1,0 +1,228 @@
+// Package index is the seam between the engine and an index that answers
+// searches. The truth lies elsewhere; whatever an index keeps can be deleted
+// and comes back from the truth and its journal.
+//
+// Strings that repeat (namespaces, scopes, tags, threads) come as the integers
+// of the truth's dictionary.
+package index
+
+// Kind is a record's kind as a small integer. The numbers are part of the
+// index format and never change.
+type Kind uint8
+
+// A Document is what the index learns of one record.
+type Document struct {
+	ID          int64
+	Namespace   int64
+	Kind        Kind
+	Scope       int64
+	Thread      int64 // 0: none
+	Position    int64
+	HasPosition bool
+	CreatedAt   int64   // UTC microseconds
+	Tags        []int64 // ascending
+	Metadata    []Attribute
+
+	Text []string // field "text", piece by piece
+	Name []string
+	Tag  []string // the tags' own words
+	Path []string
+}
+
+// An Attribute is one top-level scalar of a record's metadata.
+type Attribute struct {
+	Key   string
+	Value Value
+}
+
+// ValueType orders and separates metadata values: values of different types
+// never compare.
+type ValueType uint8
+
+// The types of a metadata value. Objects and arrays are TypeOther: they exist
+// and equal nothing.
+const (
+	TypeNull ValueType = iota
+	TypeBool
+	TypeNumber
+	TypeString
+	TypeOther
+)
+
+// A Value is a metadata scalar.
+type Value struct {
+	Type   ValueType
+	Number float64 // TypeNumber; 0 or 1 for TypeBool
+	String string  // TypeString
+}
+
+// Field selects what a query is matched against.
+type Field uint8
+
+// The fields. FieldAll spans text, name and tags.
+const (
+	FieldAll Field = iota
+	FieldText
+	FieldName
+	FieldPath
+)
+
+// A Query is an analysed query.
+type Query struct {
+	// Groups are the query's words. A record answers every group in the first
+	// round and any of them in the second.
+	Groups []Group
+	// Chars are the single Han characters of the query's longer runs, tried in
+	// the last round.
+	Chars []string
+	Field Field
+}
+
+// A Group is a query word with its expansions: any alternative stands for it.
+type Group struct {
+	Alternatives [][]string // terms; all terms of an alternative must be there
+	Optional     []string   // terms that only add to the score, such as an identifier as a whole
+}
+
+// Operator is a metadata comparison.
+type Operator uint8
+
+// The operators.
+const (
+	OpEq Operator = iota
+	OpNe
+	OpLt
+	OpLe
+	OpGt
+	OpGe
+	OpIn
+	OpExists
+	OpMissing
+)
+
+// A Condition is one test of a metadata key; Values has one entry except for
+// OpIn (any number) and OpExists, OpMissing (none).
+type Condition struct {
+	Key    string
+	Op     Operator
+	Values []Value
+}
+
+// A Filter narrows a search before its top k is cut.
+type Filter struct {
+	Namespace   int64
+	Kinds       []Kind // required
+	Scopes      []int64
+	Tags        []int64 // all of them
+	Where       []Condition
+	HasFrom     bool
+	HasTo       bool
+	CreatedFrom int64 // inclusive
+	CreatedTo   int64 // exclusive
+	Thread      int64 // 0: any
+}
+
+// Round says how well a hit answers the query; lower is better.
+type Round uint8
+
+// The rounds.
+const (
+	RoundAll  Round = iota // every group
+	RoundAny               // any group
+	RoundChar              // any single Han character
+)
+
+// A Hit is a record that answers a query.
+type Hit struct {
+	ID    int64
+	Round Round
+	// Score is the path score: the BM25 score, raised for an earlier round by
+	// the maximum of the later ones, so that rounds never interleave.
+	Score  float64
+	BM25   float64
+	Thread int64
+}
+
+// Options tune a search.
+type Options struct {
+	Limit int // candidates wanted
+	Total bool
+	// NeighbourWeight and ThreadWeight add shares of the neighbouring records'
+	// and of the thread's own score; see package embedded.
+	NeighbourWeight float64
+	ThreadWeight    float64
+	ByThread        bool // rank threads, half by best record, half as one document
+}
+
+// Result is the answer to a search: hits by descending score, ties by
+// ascending id. With Options.ByThread each hit is its thread's best record.
+type Result struct {
+	Hits  []Hit
+	Total int64 // records that match at all; only with Options.Total
+}
+
+// TermScore is one matching term's share of a BM25 score.
+type TermScore struct {
+	Term  string
+	Score float64
+}
+
+// A Change is one record's new state: Doc nil means deleted.
+type Change struct {
+	ID        int64
+	Namespace int64
+	Kind      Kind
+	Doc       *Prepared
+}
+
+// Prepared is a Document after analysis, ready to be staged. Making one is
+// pure and needs no lock.
+type Prepared struct {
+	Document *Document
+	Analysed any // the index's own form
+}
+
+// A View is an index snapshot: what the index held at one revision. It is safe
+// for concurrent use and must be closed.
+type View interface {
+	Revision() int64
+	Search(q Query, f Filter, o Options) (Result, error)
+	// Explain gives the terms of q that the record holds, best first.
+	Explain(q Query, id int64, namespace int64, kind Kind) []TermScore
+	Close()
+}
+
+// Stats are an index's counters.
+type Stats struct {
+	Documents int64
+	Segments  int
+	DiskBytes int64
+	TailDocs  int64
+}
+
+// An Index answers searches and follows the journal. Stage, Publish, Discard
+// and Checkpointed are called by one goroutine at a time, the writer; View and
+// Stats by any.
+type Index interface {
+	// Prepare analyses a document. It is pure.
+	Prepare(*Document) *Prepared
+	// Stage takes the changes that lead to revision without showing them,
+	// before the truth commits. It is memory only.
+	Stage(revision int64, changes []Change)
+	// Publish shows what was staged; Discard forgets it after a failed commit.
+	Publish()
+	Discard()
+	// View gives the snapshot of exactly this revision, staged ones included,
+	// since a reader may see the truth's commit before Publish runs. It gives
+	// false when that revision is no longer or not yet known.
+	View(revision int64) (View, bool)
+	// Revision is the revision last published.
+	Revision() int64
+	// Checkpointed is the revision that the files on disk cover: the journal up
+	// to it is no longer needed.
+	Checkpointed() int64
+	// Flush writes everything published to disk.
+	Flush() error
+	Stats() Stats
+	Close() error
+}

@@ -1,0 +1,97 @@
+package loci
+
+// MatchField says which field of a record a text search looks at.
+type MatchField string
+
+// The match fields. MatchAll spans text, tags and name.
+const (
+	MatchAll  MatchField = "all"
+	MatchText MatchField = "text"
+	MatchName MatchField = "name"
+	MatchPath MatchField = "path"
+)
+
+// GroupBy says what a search ranks.
+type GroupBy string
+
+// The groupings.
+const (
+	GroupNone   GroupBy = "none"
+	GroupThread GroupBy = "thread"
+)
+
+// SearchRequest asks for the records that answer a query best.
+type SearchRequest struct {
+	Query           string     `json:"query"` // required, not blank
+	Filter          ReadFilter `json:"filter,omitzero"`
+	Kinds           []Kind     `json:"kinds,omitempty"`            // default memory, entity, relation, event, chunk
+	Limit           *int       `json:"limit,omitempty"`            // 1..10000, default 10
+	CandidateLimit  *int       `json:"candidate_limit,omitempty"`  // default max(5*limit, 100)
+	MatchField      MatchField `json:"match_field,omitempty"`      // default all
+	TextWeight      *float64   `json:"text_weight,omitempty"`      // default 1
+	NeighbourWeight float64    `json:"neighbour_weight,omitempty"` // share of the better neighbour's score, 0..1
+	ThreadWeight    float64    `json:"thread_weight,omitempty"`    // share of the thread's own score, 0..1
+	GroupBy         GroupBy    `json:"group_by,omitempty"`         // default none
+	RecencyWeight   float64    `json:"recency_weight,omitempty"`
+	StrengthWeight  float64    `json:"strength_weight,omitempty"`
+	WithTotal       bool       `json:"with_total,omitempty"` // count all matching records
+	Explain         bool       `json:"explain,omitempty"`
+	NoText          bool       `json:"no_text,omitempty"` // leave the text path out
+}
+
+// SearchHit is one record found.
+type SearchHit struct {
+	Key       string   `json:"key"` // "kind:id"; "thread:name" when grouped by thread
+	Score     float64  `json:"score"`
+	TextScore *float64 `json:"text_score,omitempty"` // BM25 score of the text path
+	Record    any      `json:"record,omitempty"`     // *Memory, by kind
+	Explain   *Explain `json:"explain,omitempty"`
+}
+
+// Explain says why a hit stands where it does.
+type Explain struct {
+	TextRank     int           `json:"text_rank"` // from 1 in the text path; 0 when it did not come from there
+	TextScore    float64       `json:"text_score"`
+	Round        string        `json:"round,omitempty"` // "every_term", "any_term" or "any_character"
+	Terms        []ExplainTerm `json:"terms"`           // terms of the query that this record holds
+	FusedScore   float64       `json:"fused_score"`
+	NeighbourAdd float64       `json:"neighbour_add,omitempty"` // what neighbour_weight added
+	ThreadAdd    float64       `json:"thread_add,omitempty"`    // what thread_weight added
+	RecencyAdd   float64       `json:"recency_add,omitempty"`
+	StrengthAdd  float64       `json:"strength_add,omitempty"`
+}
+
+// ExplainTerm is one matching term and its share of the BM25 score.
+type ExplainTerm struct {
+	Term  string  `json:"term"`
+	Score float64 `json:"score"`
+}
+
+// Degrade is a reason why a search had to do with less.
+type Degrade string
+
+// The degrade codes.
+const (
+	DegradeNamespaceDisabled    Degrade = "namespace_disabled"
+	DegradeNoEmbedder           Degrade = "no_embedder"
+	DegradeEmbedFailed          Degrade = "embed_failed"
+	DegradeVectorNotReady       Degrade = "vector_not_ready"
+	DegradeRerankFailed         Degrade = "rerank_failed"
+	DegradeTextIndexUnavailable Degrade = "text_index_unavailable"
+	DegradeNoSpace              Degrade = "no_space"
+)
+
+// SearchDiagnostics says which paths ran and what was missing.
+type SearchDiagnostics struct {
+	TextUsed bool      `json:"text_used"`
+	Degraded []Degrade `json:"degraded"`
+}
+
+// SearchResult is the answer to a search.
+type SearchResult struct {
+	Hits            []SearchHit       `json:"hits"`
+	Revision        int64             `json:"revision"`         // the store's revision the records were read at
+	IndexedRevision int64             `json:"indexed_revision"` // the revision the index answered at
+	Total           *int64            `json:"total,omitempty"`
+	Diagnostics     SearchDiagnostics `json:"diagnostics"`
+}
