@@ -1,0 +1,198 @@
+// Package op is the table of operations: what a caller outside Go can ask of
+// a store. Each operation is declared once, with its types, its handler and
+// its flags; command line, HTTP and every later surface are derived from the
+// table, so that they cannot drift apart.
+package op
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/internal/errs"
+)
+
+// Spec is what is declared about an operation besides its types and handler.
+type Spec struct {
+	// Name is the stable name, such as "memories.upsert".
+	Name string
+	// Summary is one line without a full stop.
+	Summary string
+	// Description says what Summary leaves out; it may be empty.
+	Description string
+	// Positional names the string fields that a command line may take as plain
+	// arguments, in order. The last one takes all that is left.
+	Positional []string
+	// Covers lists the Go methods that the operation makes reachable, such as
+	// "MemoryStore.Upsert".
+	Covers []string
+
+	ReadOnly    bool // changes nothing
+	Idempotent  bool // doing it twice is doing it once
+	Destructive bool // may remove what was stored
+	LongRunning bool // may take minutes; reports progress
+}
+
+// Operation is one row of the table.
+type Operation struct {
+	Spec
+	input, output *jsonschema.Schema
+	call          func(ctx context.Context, db *loci.DB, raw []byte) (any, error)
+}
+
+// Define makes an operation of a handler. The schemas come from In and Out,
+// which must be structs, and their field comments. It panics on types that have
+// no JSON form, since that is a mistake in the program.
+func Define[In, Out any](spec Spec, handler func(context.Context, *loci.DB, In) (Out, error)) *Operation {
+	in, err := inferSchema[In]()
+	if err == nil && in.Type != "object" {
+		err = fmt.Errorf("input is %s, not an object", in.Type)
+	}
+	if err != nil {
+		panic("op: " + spec.Name + ": " + err.Error())
+	}
+	out, err := inferSchema[Out]()
+	if err == nil && out.Type != "object" {
+		err = fmt.Errorf("output is %s, not an object", out.Type)
+	}
+	if err != nil {
+		panic("op: " + spec.Name + ": " + err.Error())
+	}
+	o := &Operation{Spec: spec, input: in, output: out}
+	o.call = func(ctx context.Context, db *loci.DB, raw []byte) (any, error) {
+		var v In
+		if err := decode(in, raw, &v); err != nil {
+			return nil, errs.WithOp(spec.Name, err)
+		}
+		res, err := handler(ctx, db, v)
+		if err != nil {
+			return nil, errs.WithOp(spec.Name, err)
+		}
+		return res, nil
+	}
+	return o
+}
+
+// InputSchema is a copy of the JSON Schema of the operation's input.
+func (o *Operation) InputSchema() *jsonschema.Schema { return o.input.CloneSchemas() }
+
+// OutputSchema is a copy of the JSON Schema of the operation's result.
+func (o *Operation) OutputSchema() *jsonschema.Schema { return o.output.CloneSchemas() }
+
+// Check says whether raw would be taken as input, without running anything.
+func (o *Operation) Check(raw []byte) error {
+	return errs.WithOp(o.Name, check(o.input, raw))
+}
+
+// Call runs the operation: JSON in, JSON out. Empty input stands for {}.
+func (o *Operation) Call(ctx context.Context, db *loci.DB, raw []byte) (json.RawMessage, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, errs.WithOp(o.Name, err)
+	}
+	res, err := o.call(ctx, db, raw)
+	if err != nil {
+		return nil, err
+	}
+	out, err := encode(res)
+	if err != nil {
+		return nil, errs.WithOp(o.Name, errs.Wrap(errs.Storage, err, "the result has no JSON form"))
+	}
+	return out, nil
+}
+
+// encode is json.Marshal without the escapes that only a web page needs.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// Table is a fixed set of operations.
+type Table struct {
+	ops    []*Operation
+	byName map[string]*Operation
+}
+
+// NewTable makes a table. It panics on a name that comes twice.
+func NewTable(ops ...*Operation) *Table {
+	t := &Table{ops: ops, byName: make(map[string]*Operation, len(ops))}
+	for _, o := range ops {
+		if t.byName[o.Name] != nil {
+			panic("op: " + o.Name + " is declared twice")
+		}
+		t.byName[o.Name] = o
+	}
+	return t
+}
+
+// Default is the table of everything a store can do. It is made once and never
+// changes.
+func Default() *Table { return defaultTable() }
+
+var defaultTable = sync.OnceValue(func() *Table {
+	var ops []*Operation
+	ops = append(ops, friendlyOps()...)
+	ops = append(ops, memoryOps()...)
+	ops = append(ops, searchOps()...)
+	ops = append(ops, storeOps()...)
+	return NewTable(ops...)
+})
+
+// All lists the operations in the order of their declaration.
+func (t *Table) All() []*Operation { return append([]*Operation(nil), t.ops...) }
+
+// Lookup finds an operation by name.
+func (t *Table) Lookup(name string) (*Operation, bool) {
+	o, ok := t.byName[name]
+	return o, ok
+}
+
+// Call runs the named operation. An unknown name is a validation error that
+// names the closest one.
+func (t *Table) Call(ctx context.Context, db *loci.DB, name string, raw []byte) (json.RawMessage, error) {
+	o, ok := t.byName[name]
+	if !ok {
+		return nil, t.Unknown(name)
+	}
+	return o.Call(ctx, db, raw)
+}
+
+// Unknown is the error for a name that is not in the table.
+func (t *Table) Unknown(name string) error {
+	names := make([]string, len(t.ops))
+	for i, o := range t.ops {
+		names[i] = o.Name
+	}
+	msg := "there is no operation " + quoteShort(name)
+	if best := closest(name, names); best != "" {
+		msg += "; did you mean " + best + "?"
+	} else {
+		msg += "; there are " + strings.Join(names, ", ")
+	}
+	return &errs.Error{Code: errs.Validation, Field: "operation", Message: msg}
+}
+
+// Caller runs operations by name: the store itself, or a process that holds
+// it. Surfaces depend on this and not on where the store is.
+type Caller interface {
+	Call(ctx context.Context, name string, raw []byte) (json.RawMessage, error)
+}
+
+// Local runs the default table's operations on db.
+func Local(db *loci.DB) Caller { return local{db} }
+
+type local struct{ db *loci.DB }
+
+// Call implements Caller.
+func (l local) Call(ctx context.Context, name string, raw []byte) (json.RawMessage, error) {
+	return Default().Call(ctx, l.db, name, raw)
+}
