@@ -1,0 +1,59 @@
+# Everything a contributor runs. CI runs .ci/run, which calls these targets.
+
+GO          ?= go
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
+FUZZTIME    ?= 4s
+BENCHFLAGS  ?= --records 100000
+PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+.PHONY: all build test race fuzz-short lint fmt vet staticcheck cross bench cover demo clean
+
+all: lint test build
+
+## build: the command line program, without cgo
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/loci ./cmd/loci
+
+## test: what CI runs of the tests
+test:
+	$(GO) test -timeout 15m ./...
+
+## race: the tests under the race detector, which needs cgo and a C compiler
+race:
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m ./...
+
+## fuzz-short: every fuzz target for FUZZTIME
+fuzz-short:
+	GO="$(GO)" FUZZTIME="$(FUZZTIME)" .ci/fuzz
+
+## lint: formatting, vet, staticcheck
+lint: fmt vet staticcheck
+
+fmt:
+	@out=$$(git ls-files '*.go' | xargs gofmt -l -s); if [ -n "$$out" ]; then echo "gofmt -s is needed for:"; echo "$$out"; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+
+staticcheck:
+	$(GO) run $(STATICCHECK) ./...
+
+## cross: everything compiles for every platform, without cgo
+cross:
+	@set -e; for p in $(PLATFORMS); do echo "build $$p"; CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...; done
+
+## bench: the benchmark; pass flags in BENCHFLAGS
+bench: build
+	bin/loci bench $(BENCHFLAGS)
+
+## cover: test coverage by package, and coverage.out for go tool cover
+cover:
+	$(GO) test -timeout 15m -coverpkg=./... -coverprofile=coverage.out ./...
+	$(GO) tool cover -func=coverage.out | tail -1
+
+## demo: load the demonstration corpus and ask it questions
+demo:
+	$(GO) run ./cmd/loci demo
+
+clean:
+	rm -rf bin coverage.out
