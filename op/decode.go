@@ -18,6 +18,17 @@ const (
 	MaxInputDepth = 64
 )
 
+// DecodeStrict reads raw into a T as an operation's input is read, for the
+// other JSON that a surface takes, such as a configuration file.
+func DecodeStrict[T any](raw []byte) (T, error) {
+	var v T
+	s, err := inferSchema[T]()
+	if err != nil {
+		return v, err
+	}
+	return v, decode(s, raw, &v)
+}
+
 // decode reads raw into v, refusing everything that schema does not name: an
 // error says which field, what it holds and what would be right.
 func decode(schema *jsonschema.Schema, raw []byte, v any) error {
@@ -43,6 +54,10 @@ func decode(schema *jsonschema.Schema, raw []byte, v any) error {
 // a key in another case, text behind the value and broken UTF-8 without a word;
 // and its messages name Go types.
 func check(schema *jsonschema.Schema, raw []byte) error {
+	return checkPartial(schema, raw, false)
+}
+
+func checkPartial(schema *jsonschema.Schema, raw []byte, partial bool) error {
 	if len(raw) > MaxInputBytes {
 		return errs.Invalid("", "the input has %d bytes; at most %d are taken", len(raw), MaxInputBytes)
 	}
@@ -52,7 +67,7 @@ func check(schema *jsonschema.Schema, raw []byte) error {
 	if !utf8.Valid(raw) {
 		return errs.Invalid("", "the input is not valid UTF-8")
 	}
-	c := checker{data: raw}
+	c := checker{data: raw, partial: partial}
 	c.space()
 	if err := c.value(schema, 0); err != nil {
 		return err
@@ -77,9 +92,10 @@ func isBlank(raw []byte) bool {
 // checker is a JSON parser that keeps nothing: it knows the place in the text
 // and the path to it.
 type checker struct {
-	data []byte
-	pos  int
-	path []string
+	data    []byte
+	pos     int
+	path    []string
+	partial bool // what the outermost object needs may still be missing
 }
 
 func (c *checker) field() string {
@@ -224,6 +240,9 @@ func (c *checker) object(s *jsonschema.Schema, depth int) error {
 	}
 	c.pos++
 	for _, name := range s.Required {
+		if c.partial && depth == 0 {
+			break
+		}
 		if !seen[name] {
 			c.path = append(c.path, name)
 			return c.invalid("is missing; it must be %s", describe(s.Properties[name]))

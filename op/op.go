@@ -89,6 +89,12 @@ func (o *Operation) Check(raw []byte) error {
 	return errs.WithOp(o.Name, check(o.input, raw))
 }
 
+// CheckPartial is Check for input that is not complete yet: a surface may add
+// top-level fields afterwards.
+func (o *Operation) CheckPartial(raw []byte) error {
+	return errs.WithOp(o.Name, checkPartial(o.input, raw, true))
+}
+
 // Call runs the operation: JSON in, JSON out. Empty input stands for {}.
 func (o *Operation) Call(ctx context.Context, db *loci.DB, raw []byte) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {

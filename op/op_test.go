@@ -44,6 +44,8 @@ func golden(t *testing.T, path string, got []byte) {
 	}
 }
 
+var goNil = regexp.MustCompile(`\b[Nn]il\b`)
+
 var identifier = regexp.MustCompile(`\b[A-Z][A-Za-z0-9]+\b`)
 
 // stringConstants gives the root's string constants, quoted: a description is
@@ -116,6 +118,7 @@ func TestFieldDocs(t *testing.T) {
 						}
 						return w
 					})
+					doc = goNil.ReplaceAllString(doc, "absent")
 					for _, name := range field.Names {
 						if doc != "" {
 							docs[pkg+"."+spec.Name.Name+"."+name.Name] = doc

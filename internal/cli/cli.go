@@ -1,0 +1,305 @@
+// Package cli is the command line. Its commands are derived from the operation
+// table; it alone, with package main, reads the environment.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/op"
+	"github.com/spf13/cobra"
+)
+
+// Deps is what a command line needs from outside. The zero value of each field
+// is the real thing, except for Serve, without which there is no serve command.
+type Deps struct {
+	Args           []string // without the program's name
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	LookupEnv      func(string) (string, bool)
+	HomeDir        func() (string, error)
+	Version        Version
+	// Open opens a data directory; nil is loci.Open.
+	Open func(ctx context.Context, dir string, opts *loci.Options) (*loci.DB, error)
+	// Serve answers HTTP until ctx ends.
+	Serve func(ctx context.Context, cfg ServeConfig) error
+	// Extra makes further commands. A command reaches settings, store and
+	// output through the App; its RunE runs after the settings are known, so it
+	// must not have a PersistentPreRun of its own.
+	Extra []func(*App) *cobra.Command
+}
+
+// Version says what was built.
+type Version struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // of the source
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// ServeConfig is what the serve command asks of a server.
+type ServeConfig struct {
+	Addr    string
+	Caller  op.Caller
+	Log     *slog.Logger
+	Timeout time.Duration // for one operation; 0 is the server's default
+	Ready   func(url string)
+}
+
+// App is one run of the command line.
+type App struct {
+	deps     Deps
+	root     *cobra.Command
+	flags    rootFlags
+	settings settings
+	running  bool // a command's own code has begun
+}
+
+// Run runs a command line and gives the exit code.
+func Run(ctx context.Context, deps Deps) int {
+	a := newApp(deps)
+	err := a.root.ExecuteContext(ctx)
+	if err != nil {
+		a.printError(err)
+	}
+	return a.exitCode(err)
+}
+
+// New makes the command tree without running it, for generated documentation.
+func New(deps Deps) *cobra.Command { return newApp(deps).root }
+
+func newApp(deps Deps) *App {
+	if deps.Stdin == nil {
+		deps.Stdin = os.Stdin
+	}
+	if deps.Stdout == nil {
+		deps.Stdout = os.Stdout
+	}
+	if deps.Stderr == nil {
+		deps.Stderr = os.Stderr
+	}
+	if deps.LookupEnv == nil {
+		deps.LookupEnv = os.LookupEnv
+	}
+	if deps.HomeDir == nil {
+		deps.HomeDir = os.UserHomeDir
+	}
+	if deps.Open == nil {
+		deps.Open = loci.Open
+	}
+	a := &App{deps: deps}
+	a.root = a.rootCommand()
+	return a
+}
+
+func (a *App) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "loci",
+		Short: "A memory for AI agents",
+		Long: `Loci keeps what an agent learns and finds it again, in Chinese and English,
+offline and without set-up.
+
+  loci remember "The tide table is updated weekly."
+  loci recall "tide table"`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	args := a.deps.Args
+	if args == nil {
+		args = []string{} // nil would make cobra look at the process's own
+	}
+	root.SetArgs(args)
+	root.SetIn(a.deps.Stdin)
+	root.SetOut(a.deps.Stdout)
+	root.SetErr(a.deps.Stderr)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		err := a.loadSettings(cmd)
+		if needsNoSettings(cmd) {
+			return nil
+		}
+		return err
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{err, cmd.CommandPath()}
+	})
+	a.addRootFlags(root)
+
+	root.AddGroup(
+		&cobra.Group{ID: groupEveryday, Title: "Everyday commands:"},
+		&cobra.Group{ID: groupStore, Title: "Operations:"},
+		&cobra.Group{ID: groupTools, Title: "Tools:"},
+	)
+	a.addOperations(root)
+	for _, cmd := range []*cobra.Command{
+		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(),
+	} {
+		cmd.GroupID = groupTools
+		root.AddCommand(cmd)
+	}
+	if a.deps.Serve != nil {
+		cmd := a.serveCommand()
+		cmd.GroupID = groupTools
+		root.AddCommand(cmd)
+	}
+	for _, extra := range a.deps.Extra {
+		cmd := extra(a)
+		if cmd.GroupID == "" {
+			cmd.GroupID = groupTools
+		}
+		root.AddCommand(cmd)
+	}
+	root.SetHelpCommandGroupID(groupTools)
+	root.SetCompletionCommandGroupID(groupTools)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	a.finish(root)
+	return root
+}
+
+// needsNoSettings names the commands that a broken configuration must not stop.
+func needsNoSettings(cmd *cobra.Command) bool {
+	for ; cmd.HasParent(); cmd = cmd.Parent() {
+		switch cmd.Name() {
+		case "help", "completion", "version", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+			return true
+		}
+	}
+	return false
+}
+
+// finish prepares every command: a bare group shows its help and refuses what
+// it does not know, and a leaf notes that its own code has begun, which tells a
+// wrong command line from a failure.
+func (a *App) finish(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		a.finish(sub)
+	}
+	if !cmd.Runnable() && cmd.HasSubCommands() {
+		cmd.DisableFlagsInUseLine = true
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			msg := "there is no command " + quote(args[0]) + " here"
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				msg += "; did you mean " + near[0] + "?"
+			}
+			return usageError{errors.New(msg), cmd.CommandPath()}
+		}
+		return
+	}
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			a.running = true
+			return run(cmd, args)
+		}
+	}
+}
+
+// Stdin is the standard input.
+func (a *App) Stdin() io.Reader { return a.deps.Stdin }
+
+// Stdout is where results go, and with --json nothing but one JSON document.
+func (a *App) Stdout() io.Writer { return a.deps.Stdout }
+
+// Stderr is where notes and progress go.
+func (a *App) Stderr() io.Writer { return a.deps.Stderr }
+
+// JSON says whether results are for programs.
+func (a *App) JSON() bool { return a.settings.json() }
+
+// Quiet says whether notes and progress are unwanted.
+func (a *App) Quiet() bool { return a.settings.quiet() }
+
+// DataDir is the data directory in force.
+func (a *App) DataDir() string { return a.settings.data() }
+
+// Timeout is how long one operation may take; 0 is for ever.
+func (a *App) Timeout() time.Duration { return a.settings.duration("timeout") }
+
+// Log is a logger to standard error, silent with --quiet.
+func (a *App) Log() *slog.Logger {
+	if a.Quiet() {
+		return slog.New(slog.DiscardHandler)
+	}
+	if a.JSON() {
+		return slog.New(slog.NewJSONHandler(a.deps.Stderr, nil))
+	}
+	return slog.New(slog.NewTextHandler(a.deps.Stderr, nil))
+}
+
+// Open opens the store of the data directory in force. When another process
+// holds it, it waits as long as the settings allow, since most commands hold it
+// for an instant only. Without waitForIndex a store whose index is unusable
+// opens at once and searches are degraded.
+func (a *App) Open(ctx context.Context, waitForIndex bool) (*loci.DB, error) {
+	return a.OpenDir(ctx, a.DataDir(), waitForIndex)
+}
+
+// OpenDir is Open for another directory.
+func (a *App) OpenDir(ctx context.Context, dir string, waitForIndex bool) (*loci.DB, error) {
+	deadline := time.Now().Add(a.settings.duration("wait"))
+	pause := 20 * time.Millisecond
+	for {
+		db, err := a.deps.Open(ctx, dir, &loci.Options{WaitForIndex: waitForIndex})
+		if err == nil || !errors.Is(err, loci.ErrLocked) || time.Now().Add(pause).After(deadline) {
+			return db, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errs.Wrap(errs.Canceled, ctx.Err(), "stopped while another process held the data directory")
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 200*time.Millisecond)
+	}
+}
+
+// Call opens the store, runs one operation and closes the store again.
+func (a *App) Call(ctx context.Context, name string, raw []byte) (out json.RawMessage, err error) {
+	o, ok := op.Default().Lookup(name)
+	if !ok {
+		return nil, op.Default().Unknown(name)
+	}
+	if err := o.Check(raw); err != nil {
+		return nil, err // before a store is made for nothing
+	}
+	ctx, cancel := a.WithTimeout(ctx)
+	defer cancel()
+	db, err := a.Open(ctx, true)
+	if err != nil {
+		return nil, errs.WithOp(name, err)
+	}
+	defer func() {
+		if cerr := db.Close(); err == nil && cerr != nil {
+			out, err = nil, cerr
+		}
+	}()
+	if o.LongRunning {
+		p := a.Progress(o.Summary)
+		defer p.Close()
+		ctx = op.WithProgress(ctx, p.Update)
+	}
+	return op.Local(db).Call(ctx, name, raw)
+}
+
+// WithTimeout puts the --timeout in force on ctx.
+func (a *App) WithTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d := a.Timeout(); d > 0 {
+		return context.WithTimeout(ctx, d)
+	}
+	return context.WithCancel(ctx)
+}
+
+// The groups of commands in the root's help.
+const (
+	groupEveryday = "everyday"
+	groupStore    = "store"
+	groupTools    = "tools"
+)

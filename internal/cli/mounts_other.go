@@ -1,0 +1,6 @@
+//go:build !linux
+
+package cli
+
+// fileSystemOf is not known here.
+func fileSystemOf(string) string { return "" }
