@@ -13,7 +13,11 @@ package loci
 
 import (
 	"context"
+	"runtime/debug"
 	"time"
+
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/store"
 )
 
 // Options tune Open. The zero value works.
@@ -24,39 +28,57 @@ type Options struct {
 	// has to be rebuilt first. By default Open returns at once, searches are
 	// degraded, and the rebuild runs in the background.
 	WaitForIndex bool
+
+	// Tests reach below the surface with these.
+	store     store.Options
+	openIndex func(context.Context, *engine, *Options) error
 }
 
 // DB is an open data directory. All handles and stores taken from it share one
 // engine: after Close every call fails with ErrClosed.
-type DB struct{}
+type DB struct {
+	eng *engine
+}
 
 // Open opens the data directory, making it and its parents if need be, and
 // takes its lock. opts may be nil.
-func Open(ctx context.Context, dir string, opts *Options) (*DB, error) { panic("wip") }
+func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
+	e, err := openEngine(ctx, dir, opts)
+	if err != nil {
+		return nil, errs.WithOp("open", err)
+	}
+	return &DB{eng: e}, nil
+}
 
 // Directory is the absolute path of the data directory.
-func (db *DB) Directory() string { panic("wip") }
+func (db *DB) Directory() string { return db.eng.dir }
 
 // Close waits for running operations, writes the index out and releases the
 // lock. Closing twice is fine.
-func (db *DB) Close() error { panic("wip") }
+func (db *DB) Close() error { return errs.WithOp("close", db.eng.close()) }
 
 // Memories gives the memory store.
-func (db *DB) Memories() *MemoryStore { panic("wip") }
+func (db *DB) Memories() *MemoryStore { return &MemoryStore{eng: db.eng} }
 
-// Search finds the records that answer a query best.
-func (db *DB) Search(ctx context.Context, req SearchRequest) (*SearchResult, error) { panic("wip") }
-
-// Health gives the store's counters.
-func (db *DB) Health(ctx context.Context) (*HealthReport, error) { panic("wip") }
-
-// DeepHealth also checks the database's integrity and its foreign keys, which
-// reads every page.
-func (db *DB) DeepHealth(ctx context.Context) (*HealthReport, error) { panic("wip") }
+// version is the version of the module in the running program.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		const path = "github.com/loci-memory/loci"
+		if info.Main.Path == path {
+			return info.Main.Version
+		}
+		for _, dep := range info.Deps {
+			if dep.Path == path {
+				return dep.Version
+			}
+		}
+	}
+	return "unknown"
+}
 
 // UpdateIndex brings the index up to the truth, should it be behind, and gives
 // the counters. Writes do this themselves, so it is rarely needed and cheap.
-func (db *DB) UpdateIndex(ctx context.Context) (*HealthReport, error) { panic("wip") }
+func (db *DB) UpdateIndex(ctx context.Context) (*HealthReport, error) { return db.Health(ctx) }
 
 // RebuildIndexes builds every index anew from the truth while reads and writes
 // go on, and gives the counters when done. Only one rebuild runs at a time: a
@@ -75,52 +97,3 @@ func (db *DB) UnregisterEventSink() bool { panic("wip") }
 
 // EventSinkRegistered says whether a sink is registered.
 func (db *DB) EventSinkRegistered() bool { panic("wip") }
-
-// MemoryStore reads and writes memories.
-type MemoryStore struct{}
-
-// Upsert creates a memory, or replaces the one with the input's id.
-func (s *MemoryStore) Upsert(ctx context.Context, in MemoryInput) (*Receipt[Memory], error) {
-	panic("wip")
-}
-
-// UpsertMany writes all of the inputs or none.
-func (s *MemoryStore) UpsertMany(ctx context.Context, ins []MemoryInput) (*Receipt[[]Memory], error) {
-	panic("wip")
-}
-
-// UpsertByJudgment creates a memory unless one with the same normalised
-// judgment exists in its namespace and scope; that one is merged with the
-// input. Several such memories are ErrConflict, naming their ids.
-func (s *MemoryStore) UpsertByJudgment(ctx context.Context, in MemoryInput) (*Receipt[Memory], error) {
-	panic("wip")
-}
-
-// Get gives one memory. Outside the filter it is ErrNotFound.
-func (s *MemoryStore) Get(ctx context.Context, id ID, f ReadFilter) (*Memory, error) { panic("wip") }
-
-// List gives one page of memories by ascending id.
-func (s *MemoryStore) List(ctx context.Context, req PageRequest) (*Page[Memory], error) {
-	panic("wip")
-}
-
-// Delete removes one memory; false when there is none under the filter.
-func (s *MemoryStore) Delete(ctx context.Context, id ID, f ReadFilter) (*Receipt[bool], error) {
-	panic("wip")
-}
-
-// DeleteByFilter removes every memory the filter covers and gives their
-// number.
-func (s *MemoryStore) DeleteByFilter(ctx context.Context, req DeleteRequest) (*Receipt[int64], error) {
-	panic("wip")
-}
-
-// Feedback strengthens what was useful and weakens what was recalled in vain.
-func (s *MemoryStore) Feedback(ctx context.Context, req FeedbackRequest) (*Receipt[FeedbackReport], error) {
-	panic("wip")
-}
-
-// Decay weakens memories that have not been recalled for a while.
-func (s *MemoryStore) Decay(ctx context.Context, req DecayRequest) (*Receipt[DecayReport], error) {
-	panic("wip")
-}

@@ -1,5 +1,12 @@
 package loci
 
+import (
+	"context"
+
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/store"
+)
+
 // HealthReport is the store's state in counters. It costs microseconds; the
 // integrity fields hold the result of the last deep check.
 type HealthReport struct {
@@ -16,6 +23,69 @@ type HealthReport struct {
 	ForeignKeyErrors    int64            `json:"foreign_key_errors"`
 	IntegrityAtUS       int64            `json:"integrity_at_us,omitempty"`
 	DroppedEvents       int64            `json:"dropped_events"` // log events lost because the sink was slow
+}
+
+// integrityResult is what the last deep check found.
+type integrityResult struct {
+	store.Check
+	atUS int64
+}
+
+// Health gives the store's counters.
+func (db *DB) Health(ctx context.Context) (*HealthReport, error) {
+	const op = "health"
+	if err := db.eng.enter(op); err != nil {
+		return nil, err
+	}
+	defer db.eng.gate.leave()
+	if err := ctx.Err(); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	return db.eng.health(), nil
+}
+
+// DeepHealth also checks the database's integrity and its foreign keys, which
+// reads every page.
+func (db *DB) DeepHealth(ctx context.Context) (*HealthReport, error) {
+	const op = "health"
+	if err := db.eng.enter(op); err != nil {
+		return nil, err
+	}
+	defer db.eng.gate.leave()
+	check, err := db.eng.store.DeepCheck(ctx)
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	db.eng.integrity.Store(&integrityResult{Check: check, atUS: db.eng.clock().UnixMicro()})
+	return db.eng.health(), nil
+}
+
+// health reads counters only.
+func (e *engine) health() *HealthReport {
+	c := e.store.Counters()
+	report := &HealthReport{
+		SchemaVersion: store.SchemaVersion,
+		Revision:      c.Revision,
+		RecordCount:   c.Records(),
+		Counts:        map[string]int64{},
+		LastDegraded:  []Degrade{},
+	}
+	for number, n := range c.Counts {
+		if n > 0 {
+			report.Counts[string(kindOf(store.Kind(number)))] = n
+		}
+	}
+	if ix := e.usableIndex(); ix != nil {
+		report.IndexUsable = true
+		report.IndexedDocuments = ix.Stats().Documents
+		// The index may have published since the counters were read.
+		report.IndexedRevision = min(ix.Revision(), c.Revision)
+	}
+	report.PendingIndexUpdates = c.Revision - report.IndexedRevision
+	if r := e.integrity.Load(); r != nil {
+		report.Integrity, report.ForeignKeyErrors, report.IntegrityAtUS = r.Integrity, r.ForeignKeyErrors, r.atUS
+	}
+	return report
 }
 
 // RebuildProgress is a snapshot of an index rebuild.

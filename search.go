@@ -1,5 +1,7 @@
 package loci
 
+import "context"
+
 // MatchField says which field of a record a text search looks at.
 type MatchField string
 
@@ -95,3 +97,6 @@ type SearchResult struct {
 	Total           *int64            `json:"total,omitempty"`
 	Diagnostics     SearchDiagnostics `json:"diagnostics"`
 }
+
+// Search finds the records that answer a query best.
+func (db *DB) Search(ctx context.Context, req SearchRequest) (*SearchResult, error) { panic("wip") }

@@ -1,0 +1,434 @@
+package loci
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/store"
+)
+
+// engine is what every handle of an open data directory shares: the truth, the
+// index that follows it, and the lock on both.
+type engine struct {
+	dir   string
+	clock func() time.Time
+	lock  *store.Lock
+	store *store.Store
+
+	// index is nil while no usable index is there. It is replaced only inside
+	// an operation of the store's writer, so between two commits.
+	index atomic.Pointer[indexHandle]
+	hooks indexHooks
+
+	gate gate
+
+	background context.Context // ends when the engine closes
+	cancel     context.CancelFunc
+	tasks      sync.WaitGroup
+	pruneTo    atomic.Int64
+	pruneWake  chan struct{}
+
+	integrity atomic.Pointer[integrityResult]
+	closeErr  error
+}
+
+// indexHandle is an index in use. A broken one has failed on a change and
+// takes no part any more.
+type indexHandle struct {
+	index.Index
+	broken atomic.Bool
+}
+
+// openEngine opens the truth and the index of a data directory.
+func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	e := &engine{clock: opts.Clock, pruneWake: make(chan struct{}, 1)}
+	if e.clock == nil {
+		e.clock = time.Now
+	}
+	if e.dir, err = makeDirectory(dir); err != nil {
+		return nil, err
+	}
+	if e.lock, err = store.LockDirectory(e.dir, version(), e.clock()); err != nil {
+		return nil, err
+	}
+	e.background, e.cancel = context.WithCancel(context.Background())
+	e.hooks.e = e
+	defer func() {
+		if err != nil {
+			e.shut()
+		}
+	}()
+	storeOptions := opts.store
+	storeOptions.Hooks = &e.hooks
+	if e.store, err = store.Open(ctx, e.dir, storeOptions); err != nil {
+		return nil, err
+	}
+	e.goTask(e.pruneLoop)
+	open := opts.openIndex
+	if open == nil {
+		open = openIndex
+	}
+	if err := open(ctx, e, opts); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// openIndex plugs the index in: it opens the one in the data directory, brings
+// it up to the truth and installs it with setIndex, or sees to its rebuild.
+// Without an index writes succeed all the same and searches are degraded.
+func openIndex(ctx context.Context, e *engine, opts *Options) error { return nil }
+
+// makeDirectory gives the absolute path of dir, without symbolic links, and
+// makes it if need be.
+func makeDirectory(dir string) (string, error) {
+	if dir == "" {
+		return "", errs.Invalid("directory", "must not be empty")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", errs.Wrap(errs.IO, err, "the folder's path could not be resolved")
+	}
+	if err := os.MkdirAll(abs, 0o700); err != nil {
+		if info, statErr := os.Stat(abs); statErr == nil && !info.IsDir() {
+			return "", errs.New(errs.IO, "%s is a file: name a folder", abs)
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return "", errs.Wrap(errs.IO, err, "the folder cannot be made: change the permissions above it or choose another")
+		}
+		return "", errs.Wrap(errs.IO, err, "the folder cannot be made")
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = real
+	}
+	return abs, nil
+}
+
+// close waits for running calls and gives everything back. It may be called
+// again.
+func (e *engine) close() error {
+	if e.gate.close() {
+		e.closeErr = e.shut()
+	}
+	e.gate.waitClosed()
+	return e.closeErr
+}
+
+// shut gives back whatever is there, also after an Open that failed half-way.
+func (e *engine) shut() error {
+	defer e.gate.markClosed()
+	e.cancel()
+	e.tasks.Wait()
+	var errIndex, errStore error
+	if h := e.index.Swap(nil); h != nil {
+		errIndex = errs.Wrap(errs.Index, h.Close(), "the index could not be written out")
+	}
+	if e.store != nil {
+		errStore = e.store.Close()
+	}
+	return errors.Join(errIndex, errStore, errs.Wrap(errs.IO, e.lock.Release(), "the lock could not be released"))
+}
+
+// goTask runs fn on a goroutine that close waits for; fn ends when
+// e.background does.
+func (e *engine) goTask(fn func()) {
+	e.tasks.Go(fn)
+}
+
+// enter counts a call in; the caller must call e.gate.leave. After close it
+// gives ErrClosed.
+func (e *engine) enter(op string) error {
+	if !e.gate.enter() {
+		return &errs.Error{Code: errs.Closed, Op: op, Message: "the store is closed"}
+	}
+	return nil
+}
+
+// write runs one operation of the store's writer.
+func (e *engine) write(ctx context.Context, fn func(*store.WriteTx) error) (int64, error) {
+	return e.store.Write(ctx, fn)
+}
+
+// read runs fn with a snapshot of the truth.
+func (e *engine) read(ctx context.Context, fn func(*store.ReadTx) error) error {
+	return e.store.Read(ctx, fn)
+}
+
+// pairAttempts bounds how often a reader starts anew because the index moved
+// on between its two snapshots.
+const pairAttempts = 20
+
+// errAgain makes readPair start anew.
+var errAgain = errors.New("again")
+
+// readPair runs fn with a snapshot of the truth and the index's view of the
+// same revision. The view is nil when there is no usable index.
+func (e *engine) readPair(ctx context.Context, fn func(*store.ReadTx, index.View) error) error {
+	for range pairAttempts {
+		err := e.store.Read(ctx, func(tx *store.ReadTx) error {
+			ix := e.usableIndex()
+			if ix == nil {
+				return fn(tx, nil)
+			}
+			view, ok := ix.View(tx.Revision())
+			if !ok {
+				return errAgain
+			}
+			defer view.Close()
+			return fn(tx, view)
+		})
+		if !errors.Is(err, errAgain) {
+			return err
+		}
+		runtime.Gosched()
+	}
+	return errs.New(errs.Index, "the index does not keep up with the writes: retry")
+}
+
+// usableIndex gives the index that is in use, or nil.
+func (e *engine) usableIndex() index.Index {
+	if h := e.index.Load(); h != nil && !h.broken.Load() {
+		return h.Index
+	}
+	return nil
+}
+
+// setIndex puts ix into use, or none when it is nil, and gives the one that
+// was. It must be called before the first write or inside an operation of the
+// store's writer, when ix stands at the store's current revision.
+func (e *engine) setIndex(ix index.Index) index.Index {
+	var h *indexHandle
+	if ix != nil {
+		h = &indexHandle{Index: ix}
+	}
+	old := e.index.Swap(h)
+	if old == nil {
+		return nil
+	}
+	return old.Index
+}
+
+// prepare analyses a document for the index in use. It is safe in any
+// goroutine; without an index the document waits to be analysed.
+func (e *engine) prepare(d *index.Document) (p *index.Prepared) {
+	ix := e.usableIndex()
+	if ix == nil {
+		return &index.Prepared{Document: d}
+	}
+	defer func() {
+		if recover() != nil {
+			p = &index.Prepared{Document: d}
+		}
+	}()
+	return ix.Prepare(d)
+}
+
+// indexHooks carry the writer's changes to the index.
+type indexHooks struct {
+	e      *engine
+	staged *indexHandle
+	buffer []index.Change
+}
+
+// guard runs a step of the index. A failure makes the index unusable and never
+// reaches the write.
+func (h *indexHooks) guard(handle *indexHandle, step func()) {
+	if handle == nil || handle.broken.Load() {
+		return
+	}
+	defer func() {
+		if recover() != nil {
+			handle.broken.Store(true)
+			h.staged = nil
+		}
+	}()
+	step()
+}
+
+// Stage implements store.Hooks.
+func (h *indexHooks) Stage(revision int64, changes []store.Change) {
+	h.staged = h.e.index.Load()
+	h.guard(h.staged, func() {
+		h.buffer = h.buffer[:0]
+		for _, c := range changes {
+			change := index.Change{ID: c.ID, Namespace: c.Namespace, Kind: index.Kind(c.Kind)}
+			if p, ok := c.Doc.(*index.Prepared); ok && p != nil {
+				if p.Analysed == nil {
+					p = h.staged.Prepare(p.Document)
+				}
+				change.Doc = p
+			}
+			h.buffer = append(h.buffer, change)
+		}
+		h.staged.Stage(revision, h.buffer)
+		clear(h.buffer)
+	})
+}
+
+// Publish implements store.Hooks.
+func (h *indexHooks) Publish() {
+	h.guard(h.staged, func() { h.staged.Publish() })
+	h.staged = nil
+}
+
+// Discard implements store.Hooks.
+func (h *indexHooks) Discard() {
+	h.guard(h.staged, func() { h.staged.Discard() })
+	h.staged = nil
+}
+
+// replayBatch is how many changes are brought to the index at a time.
+const replayBatch = 1000
+
+// errRebuild says that an index cannot be brought up to the truth by the
+// journal.
+var errRebuild = errors.New("the index has to be rebuilt")
+
+// replay brings an index that is not in use yet from its checkpoint up to the
+// truth. It gives errRebuild when the journal does not reach back that far, or
+// when the index knows revisions that the truth does not.
+func (e *engine) replay(ctx context.Context, ix index.Index) error {
+	counters := e.store.Counters()
+	from := ix.Checkpointed()
+	if from < counters.JournalFloor || from > counters.Revision {
+		return errRebuild
+	}
+	cursor, done := store.AfterRevision(from), false
+	for !done {
+		err := e.read(ctx, func(tx *store.ReadTx) error {
+			entries, next, err := tx.Journal(cursor, replayBatch)
+			if err != nil {
+				return err
+			}
+			cursor, done = next, len(entries) < replayBatch
+			changes, err := e.changesOf(tx, ix, entries)
+			if err != nil {
+				return err
+			}
+			// A batch may end inside a revision: what it claims must be whole.
+			revision := max(from, cursor.Revision-1)
+			if done {
+				revision = tx.Revision()
+			}
+			if revision > ix.Revision() || len(changes) > 0 {
+				ix.Stage(revision, changes)
+				ix.Publish()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changesOf gives the present state of every record that the entries name.
+func (e *engine) changesOf(tx *store.ReadTx, ix index.Index, entries []store.JournalEntry) ([]index.Change, error) {
+	seen := make(map[int64]bool, len(entries))
+	var changes []index.Change
+	for _, entry := range entries {
+		if seen[entry.ID] {
+			continue
+		}
+		seen[entry.ID] = true
+		change := index.Change{ID: entry.ID, Namespace: entry.Namespace, Kind: index.Kind(entry.Kind)}
+		m, err := tx.Memory(entry.ID)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			change.Doc = ix.Prepare(memoryDocument(m))
+		}
+		changes = append(changes, change)
+	}
+	return changes, nil
+}
+
+// pruneJournal has the journal deleted up to a revision that the index has on
+// disk. It returns at once.
+func (e *engine) pruneJournal(upTo int64) {
+	e.pruneTo.Store(upTo)
+	select {
+	case e.pruneWake <- struct{}{}:
+	default:
+	}
+}
+
+func (e *engine) pruneLoop() {
+	for {
+		select {
+		case <-e.background.Done():
+			return
+		case <-e.pruneWake:
+			// When it fails the rows stay until the next checkpoint.
+			_ = e.store.PruneJournal(e.background, e.pruneTo.Load())
+		}
+	}
+}
+
+// gate counts running calls, so that close can wait for them.
+type gate struct {
+	mu      sync.Mutex
+	n       int
+	closing bool
+	idle    chan struct{} // closed when the last call has left after close began
+	closed  chan struct{}
+}
+
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closing {
+		return false
+	}
+	g.n++
+	return true
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.n--
+	if g.n == 0 && g.closing {
+		close(g.idle)
+	}
+}
+
+// close turns new calls away and waits for the running ones; true for the
+// first caller only.
+func (g *gate) close() bool {
+	g.mu.Lock()
+	if g.closing {
+		g.mu.Unlock()
+		return false
+	}
+	g.closing = true
+	g.idle, g.closed = make(chan struct{}), make(chan struct{})
+	if g.n == 0 {
+		close(g.idle)
+	}
+	g.mu.Unlock()
+	<-g.idle
+	return true
+}
+
+func (g *gate) markClosed() {
+	if g.closed != nil {
+		close(g.closed)
+	}
+}
+
+func (g *gate) waitClosed() { <-g.closed }

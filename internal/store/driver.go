@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// conn is what the store needs of a database connection. It is used by one
+// goroutine at a time.
+type conn interface {
+	exec(sql string) error
+	prepare(sql string) (stmt, error)
+	// interruptOn makes statements stop when ctx ends.
+	interruptOn(ctx context.Context)
+	// inTransaction says whether a transaction is open: some failures roll a
+	// whole transaction back by themselves.
+	inTransaction() bool
+	changes() int64
+	busyTimeout(d time.Duration) error
+	// checkpoint moves the log into the database. A blocking one waits for
+	// readers of old snapshots, up to the busy timeout, so that the log starts
+	// anew.
+	checkpoint(blocking bool) (done bool, err error)
+	// logPages is the length of the log after the last commit.
+	logPages() int
+	close() error
+}
+
+// stmt is a prepared statement. A bind that fails is reported by the next
+// step or run. Parameters count from 1, columns from 0.
+type stmt interface {
+	bindInt(i int, v int64)
+	bindFloat(i int, v float64)
+	bindText(i int, v string)
+	bindBlob(i int, v []byte)
+	bindNull(i int)
+
+	step() (bool, error)
+	// run executes a statement that gives no rows.
+	run() error
+	reset()
+
+	columnNull(i int) bool
+	columnInt(i int) int64
+	columnFloat(i int) float64
+	columnText(i int) string
+	// columnRaw is valid until the next step or reset.
+	columnRaw(i int) []byte
+	close() error
+}
+
+// dialect is what differs between databases.
+type dialect struct {
+	name string
+	// schema is replaced into the type words of the schema text.
+	schema map[string]string
+	// beginWrite and beginRead open transactions.
+	beginWrite, beginRead string
+}
+
+var sqliteDialect = dialect{
+	name: "sqlite",
+	schema: map[string]string{
+		"{id}":    "INTEGER PRIMARY KEY",
+		"{blob}":  "BLOB",
+		"{dense}": "WITHOUT ROWID",
+		// SQLite ends every index with the id of its own accord.
+		"{then id}": "",
+	},
+	beginWrite: "BEGIN IMMEDIATE",
+	beginRead:  "BEGIN",
+}

@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/loci-memory/loci/internal/errs"
+)
+
+// DatabaseFile is the name of the database in a data directory.
+const DatabaseFile = "loci.db"
+
+// Change says that a record was written or deleted. Doc is what the writer
+// handed over for the index, nil when the record is gone.
+type Change struct {
+	ID        int64
+	Namespace int64
+	Kind      Kind
+	Doc       any
+}
+
+// Hooks follow the commits. All are called by the writer's goroutine.
+type Hooks interface {
+	// Stage comes before a commit that will take the store to revision. Each
+	// record stands in changes once, in its last state.
+	Stage(revision int64, changes []Change)
+	// Publish comes after the commit, Discard after it failed.
+	Publish()
+	Discard()
+}
+
+type noHooks struct{}
+
+func (noHooks) Stage(int64, []Change) {}
+func (noHooks) Publish()              {}
+func (noHooks) Discard()              {}
+
+// Options tune Open. The zero value works.
+type Options struct {
+	// Hooks follow the commits; nil for none.
+	Hooks Hooks
+	// Random gives the store's lineage when it is made; nil is crypto/rand.
+	Random io.Reader
+	// VFS names a registered file system of the driver; tests inject faults
+	// through it.
+	VFS string
+	// Readers bounds the connections that read at the same time; 0 is 8.
+	Readers int
+	// CheckpointPages is the length of the log, in pages, from which it is
+	// moved into the database in the background; 0 is 1,000. At sixteen times that
+	// the writer waits for it.
+	CheckpointPages int
+
+	// migrations replaces the real ones in tests.
+	migrations []migration
+}
+
+// Counters are what the store knows without reading.
+type Counters struct {
+	Revision     int64
+	JournalFloor int64
+	Counts       [kindLimit]int64 // records by Kind
+}
+
+// Records is the number of records of all kinds.
+func (c *Counters) Records() int64 {
+	var n int64
+	for _, k := range c.Counts {
+		n += k
+	}
+	return n
+}
+
+// Store is an open database. It is safe for concurrent use.
+type Store struct {
+	dir     string
+	path    string
+	opts    Options
+	dialect dialect
+	texts   [statementCount]string
+	lineage string
+	dict    *dict
+
+	counters atomic.Pointer[Counters]
+	readers  *readerPool
+	writer   *writer
+	ckpt     *checkpointer
+	closing  sync.Once
+	closeErr error
+}
+
+// Open opens the database of a data directory, which must exist and be locked
+// by the caller. It initialises an empty one and migrates an older one.
+func Open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
+	if opts.Hooks == nil {
+		opts.Hooks = noHooks{}
+	}
+	if opts.Random == nil {
+		opts.Random = rand.Reader
+	}
+	if opts.Readers <= 0 {
+		opts.Readers = 8
+	}
+	if opts.CheckpointPages <= 0 {
+		opts.CheckpointPages = 1000
+	}
+	if opts.migrations == nil {
+		opts.migrations = migrations
+	}
+	s := &Store{
+		dir: dir, path: filepath.Join(dir, DatabaseFile), opts: opts,
+		dialect: sqliteDialect, texts: sqliteDialect.statements(), dict: newDict(),
+	}
+	version := len(opts.migrations)
+	found, err := s.probe(version)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, errs.Wrap(errs.Canceled, err, "the context ended first")
+	}
+	c, err := s.open(openWriter)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	if found == 0 {
+		var random [16]byte
+		if _, err := io.ReadFull(opts.Random, random[:]); err != nil {
+			return nil, errs.Wrap(errs.IO, err, "no random bytes for a new store")
+		}
+		err = s.initialise(c, version, hex.EncodeToString(random[:]))
+	} else {
+		err = s.migrate(c, found, version, opts.migrations)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// From here on the file's own header says what it is, see checkHeader.
+	if _, err := c.checkpoint(true); err != nil {
+		return nil, err
+	}
+	w, err := newWriter(s, c)
+	if err != nil {
+		return nil, err
+	}
+	if s.ckpt, err = newCheckpointer(s); err != nil {
+		return nil, err
+	}
+	s.readers = newReaderPool(s, opts.Readers)
+	s.writer = w
+	go s.ckpt.loop()
+	go w.loop()
+	return s, nil
+}
+
+func (s *Store) open(mode openMode) (conn, error) { return openSQLite(s.path, s.opts.VFS, mode) }
+
+// Lineage identifies this database among all others; what derives from it
+// carries the same.
+func (s *Store) Lineage() string { return s.lineage }
+
+// Counters gives the counters of the last commit.
+func (s *Store) Counters() *Counters { return s.counters.Load() }
+
+// Close ends the writer and every connection. No call may be running or
+// follow, but Close itself.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		s.writer.stop()
+		s.ckpt.stop()
+		s.closeErr = errors.Join(s.readers.close(), s.ckpt.session.close(), s.writer.session.close())
+	})
+	return s.closeErr
+}
+
+// Write runs fn as one operation of the writer. It is a transaction of its
+// own; what it changes is on disk when Write returns, and the revision is the
+// one that it made, or the current one when it changed nothing. fn runs on the
+// writer's goroutine, so it should hold no more than the writes themselves.
+//
+// A context that ends before fn has begun cancels it; later it is too late.
+func (s *Store) Write(ctx context.Context, fn func(*WriteTx) error) (revision int64, err error) {
+	return s.writer.submit(ctx, fn)
+}
+
+// Read runs fn with a consistent snapshot.
+func (s *Store) Read(ctx context.Context, fn func(*ReadTx) error) error {
+	return s.readers.read(ctx, fn)
+}
+
+// Check is the result of a deep check.
+type Check struct {
+	Integrity        string // "ok" or what the database reports
+	ForeignKeyErrors int64
+}
+
+// DeepCheck reads every page of the database.
+func (s *Store) DeepCheck(ctx context.Context) (check Check, err error) {
+	err = s.Read(ctx, func(tx *ReadTx) error {
+		check, err = tx.deepCheck()
+		return err
+	})
+	return check, err
+}
+
+// DiskBytes is the size of the database and its log.
+func (s *Store) DiskBytes() int64 {
+	var n int64
+	for _, path := range []string{s.path, s.path + "-wal"} {
+		if info, err := os.Stat(path); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}

@@ -1,0 +1,444 @@
+package store
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/loci-memory/loci/internal/errs"
+)
+
+const (
+	queueLength     = 1024
+	maxGroup        = 256                    // operations that share a commit
+	maxGroupWork    = 50 * time.Millisecond  // spent in operations before their commit
+	maxWait         = 500 * time.Microsecond // for callers to come back
+	restartWait     = 100 * time.Millisecond // for readers, when the log must start anew
+	logLimitFactor  = 16
+	operationQueued = 0
+	operationTaken  = 1
+	operationGone   = 2
+)
+
+// operation is a caller's write on its way through the writer.
+type operation struct {
+	fn       func(*WriteTx) error
+	state    atomic.Int32
+	done     chan struct{}
+	revision int64
+	err      error
+}
+
+// writer is the one goroutine that changes the database. Operations that are
+// there at the same time share one transaction and its one sync, each inside a
+// savepoint of its own.
+type writer struct {
+	s       *Store
+	session *session
+	tx      WriteTx
+
+	queue   chan *operation
+	quit    chan struct{}
+	stopped chan struct{}
+
+	// The state that the database holds, and the one that the running group
+	// leads to.
+	state, next state
+	stored      [kindLimit]int64 // counts as they stand in the table
+
+	group   []*operation
+	changes []Change
+
+	commitTime time.Duration // moving average
+	callers    int           // estimate of those that come back for another write
+	waitMisses int           // waits in a row that brought nobody
+	skipWaits  int
+}
+
+// state is what the meta and counts tables hold.
+type state struct {
+	revision, nextID, nextString, journalFloor int64
+	counts                                     [kindLimit]int64
+}
+
+// pendingStrings are dictionary entries that are not committed yet.
+type pendingStrings struct {
+	ids   map[string]int64
+	texts map[int64]string
+	order []string
+}
+
+func (p *pendingStrings) add(id int64, text string) {
+	p.ids[text], p.texts[id] = id, text
+	p.order = append(p.order, text)
+}
+
+// truncate forgets all but the first n.
+func (p *pendingStrings) truncate(n int) {
+	for _, text := range p.order[n:] {
+		delete(p.texts, p.ids[text])
+		delete(p.ids, text)
+	}
+	p.order = p.order[:n]
+}
+
+func newWriter(s *Store, c conn) (*writer, error) {
+	w := &writer{
+		s: s, session: newSession(c, &s.texts, s.dict),
+		queue: make(chan *operation, queueLength), quit: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	w.session.pending = &pendingStrings{ids: map[string]int64{}, texts: map[int64]string{}}
+	w.tx = WriteTx{session: w.session, w: w}
+	st, err := w.session.stmt(sqlReadMeta)
+	if err != nil {
+		return nil, err
+	}
+	found, err := st.step()
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, errs.New(errs.Storage, "the database is damaged: its meta row is missing")
+	}
+	s.lineage = st.columnText(0)
+	w.state = state{
+		revision: st.columnInt(1), nextID: st.columnInt(2), nextString: st.columnInt(3), journalFloor: st.columnInt(4),
+	}
+	st.reset()
+	if st, err = w.session.stmt(sqlReadCounts); err != nil {
+		return nil, err
+	}
+	defer st.reset()
+	for {
+		found, err := st.step()
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			break
+		}
+		if kind := st.columnInt(0); kind >= 0 && kind < kindLimit {
+			w.state.counts[kind] = st.columnInt(1)
+		}
+	}
+	w.stored = w.state.counts
+	w.publishCounters()
+	return w, nil
+}
+
+func (w *writer) publishCounters() {
+	w.s.counters.Store(&Counters{Revision: w.state.revision, JournalFloor: w.state.journalFloor, Counts: w.state.counts})
+}
+
+func (w *writer) submit(ctx context.Context, fn func(*WriteTx) error) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, errs.Wrap(errs.Canceled, err, "the context ended first")
+	}
+	op := &operation{fn: fn, done: make(chan struct{})}
+	select {
+	case w.queue <- op:
+	case <-ctx.Done():
+		return 0, errs.Wrap(errs.Canceled, ctx.Err(), "the context ended while waiting to write")
+	case <-w.stopped:
+		return 0, errs.New(errs.Closed, "the store is closed")
+	}
+	select {
+	case <-op.done:
+	case <-ctx.Done():
+		if op.state.CompareAndSwap(operationQueued, operationGone) {
+			return 0, errs.Wrap(errs.Canceled, ctx.Err(), "the context ended while waiting to write")
+		}
+		<-op.done
+	case <-w.stopped:
+		select {
+		case <-op.done:
+		default:
+			return 0, errs.New(errs.Closed, "the store is closed")
+		}
+	}
+	return op.revision, op.err
+}
+
+// stop lets what is queued finish and ends the goroutine.
+func (w *writer) stop() {
+	close(w.quit)
+	<-w.stopped
+}
+
+func (w *writer) loop() {
+	defer close(w.stopped)
+	for {
+		select {
+		case op := <-w.queue:
+			w.runGroup(op)
+		case <-w.quit:
+			for {
+				select {
+				case op := <-w.queue:
+					w.runGroup(op)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// runGroup runs first and what else comes along in one transaction, commits
+// and answers.
+func (w *writer) runGroup(first *operation) {
+	if !first.state.CompareAndSwap(operationQueued, operationTaken) {
+		return
+	}
+	w.group, w.changes = w.group[:0], w.changes[:0]
+	w.next = w.state
+	began := time.Now()
+	if err := w.session.run(sqlBeginWrite); err != nil {
+		w.answer([]*operation{first}, err)
+		return
+	}
+	var broken error
+	waited := false
+	for op := first; op != nil; op = w.following(began, &waited) {
+		w.group = append(w.group, op)
+		op.err = w.runOne(op)
+		if !w.session.c.inTransaction() {
+			// A failure that ended the whole transaction takes the others of
+			// the group along.
+			broken = errs.Wrap(errs.Storage, op.err, "the transaction that this write shared was rolled back, retry")
+			break
+		}
+	}
+	commitBegan := time.Now()
+	err := broken
+	if err == nil {
+		err = w.commit()
+	}
+	if err != nil {
+		w.abandon()
+	} else if w.state.revision != w.next.revision {
+		w.observeCommit(time.Since(commitBegan))
+	}
+	if err == nil {
+		w.accept()
+	}
+	n := len(w.group)
+	w.answer(w.group, err)
+	w.callers = n + len(w.queue)
+	w.boundLog()
+}
+
+// runOne runs one operation inside its savepoint.
+func (w *writer) runOne(op *operation) error {
+	if err := w.session.run(sqlSavepoint); err != nil {
+		return err
+	}
+	before, strings, changes := w.next, len(w.session.pending.order), len(w.changes)
+	w.tx.begin()
+	err := w.tx.call(op.fn)
+	if err == nil {
+		err = w.tx.writeJournal()
+	}
+	if err == nil {
+		err = w.session.run(sqlRelease)
+	}
+	if err != nil {
+		w.session.resetAll()
+		w.next = before
+		w.session.pending.truncate(strings)
+		w.changes = w.changes[:changes]
+		if w.session.c.inTransaction() {
+			if back := w.rollbackOne(); back != nil {
+				w.session.run(sqlRollback)
+			}
+		}
+	}
+	op.revision = w.next.revision
+	return err
+}
+
+func (w *writer) rollbackOne() error {
+	if err := w.session.run(sqlRollbackTo); err != nil {
+		return err
+	}
+	return w.session.run(sqlRelease)
+}
+
+// following gives the next operation for the group, nil when it is full or
+// nobody else is there. When several callers write at the same time it waits a
+// moment for those that were answered last: they are on their way back, and a
+// commit without them makes them wait for the one after it.
+func (w *writer) following(began time.Time, waited *bool) *operation {
+	if len(w.group) >= maxGroup || time.Since(began) > maxGroupWork {
+		return nil
+	}
+	if op := w.poll(); op != nil {
+		return op
+	}
+	if *waited || len(w.group) >= w.callers || w.skipWaits > 0 {
+		w.skipWaits = max(0, w.skipWaits-1)
+		return nil
+	}
+	// The scheduler's timers are too coarse for this, so it yields instead: on
+	// a busy machine the callers run meanwhile.
+	limit := min(w.commitTime/2, maxWait)
+	start := time.Now()
+	for time.Since(start) < limit {
+		runtime.Gosched()
+		if op := w.poll(); op != nil {
+			w.waitMisses = 0
+			return op
+		}
+	}
+	*waited = true
+	w.waitMisses++
+	w.skipWaits = 1<<min(w.waitMisses, 6) - 2
+	return nil
+}
+
+func (w *writer) poll() *operation {
+	for {
+		select {
+		case op := <-w.queue:
+			if op.state.CompareAndSwap(operationQueued, operationTaken) {
+				return op
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// commit writes the group's state and makes it durable.
+func (w *writer) commit() error {
+	if w.next == w.state {
+		return w.session.run(sqlRollback) // nothing changed: no sync
+	}
+	if err := w.writeState(); err != nil {
+		return err
+	}
+	moved := w.next.revision != w.state.revision
+	if moved {
+		w.s.opts.Hooks.Stage(w.next.revision, compact(w.changes))
+	}
+	err := w.session.run(sqlCommit)
+	if moved && err == nil {
+		w.s.opts.Hooks.Publish()
+	} else if moved {
+		w.s.opts.Hooks.Discard()
+	}
+	return err
+}
+
+func (w *writer) writeState() error {
+	st, err := w.session.stmt(sqlWriteMeta)
+	if err != nil {
+		return err
+	}
+	st.bindInt(1, w.next.revision)
+	st.bindInt(2, w.next.nextID)
+	st.bindInt(3, w.next.nextString)
+	st.bindInt(4, w.next.journalFloor)
+	if err := st.run(); err != nil {
+		return err
+	}
+	for kind, n := range w.next.counts {
+		if n == w.stored[kind] {
+			continue
+		}
+		st, err := w.session.stmt(sqlWriteCount)
+		if err != nil {
+			return err
+		}
+		st.bindInt(1, int64(kind))
+		st.bindInt(2, n)
+		if err := st.run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accept makes the committed state the current one.
+func (w *writer) accept() {
+	for _, text := range w.session.pending.order {
+		w.s.dict.add(w.session.pending.ids[text], text)
+	}
+	w.session.pending.truncate(0)
+	if w.next != w.state {
+		w.state = w.next
+		w.stored = w.state.counts
+		w.publishCounters()
+	}
+}
+
+// abandon rolls the whole group back.
+func (w *writer) abandon() {
+	w.session.resetAll()
+	if w.session.c.inTransaction() {
+		w.session.run(sqlRollback)
+	}
+	w.session.pending.truncate(0)
+}
+
+// answer tells the callers. A failure of the group does not hide an
+// operation's own.
+func (w *writer) answer(ops []*operation, err error) {
+	for i, op := range ops {
+		if err != nil {
+			op.revision = 0
+			if op.err == nil {
+				op.err = err
+			}
+		}
+		ops[i] = nil
+		close(op.done)
+	}
+}
+
+func (w *writer) observeCommit(d time.Duration) {
+	if w.commitTime == 0 {
+		w.commitTime = d
+		return
+	}
+	w.commitTime += (d - w.commitTime) / 8
+}
+
+// boundLog has the log moved into the database when it is long. When readers
+// keep the background from finishing, the log is made to start anew here:
+// writers wait for that, readers do not.
+func (w *writer) boundLog() {
+	pages := w.session.c.logPages()
+	if pages < w.s.opts.CheckpointPages {
+		return
+	}
+	if pages < logLimitFactor*w.s.opts.CheckpointPages {
+		w.s.ckpt.poke()
+		return
+	}
+	w.session.c.busyTimeout(restartWait)
+	w.session.c.checkpoint(true)
+	w.session.c.busyTimeout(busyTimeout)
+}
+
+// compact keeps the last change of each record.
+func compact(changes []Change) []Change {
+	if len(changes) < 2 {
+		return changes
+	}
+	last := make(map[int64]int, len(changes))
+	for i := range changes {
+		last[changes[i].ID] = i
+	}
+	if len(last) == len(changes) {
+		return changes
+	}
+	out := make([]Change, 0, len(last))
+	for i := range changes {
+		if last[changes[i].ID] == i {
+			out = append(out, changes[i])
+		}
+	}
+	return out
+}

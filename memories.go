@@ -1,0 +1,491 @@
+package loci
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/store"
+)
+
+// MemoryStore reads and writes memories.
+type MemoryStore struct {
+	eng *engine
+}
+
+// memoryDraft is a memory to write, checked, normalised and analysed, so that
+// the writer has little left to do.
+type memoryDraft struct {
+	recordDraft
+	field      string // goes before field names in errors
+	memoryType string // "" when not given
+	judgment   string
+	normalized string
+	reasoning  string
+	state      *store.State
+	now        int64
+	document   *index.Prepared
+}
+
+// draft checks the input and prepares everything that needs no database.
+func (s *MemoryStore) draft(in *MemoryInput, field string) (*memoryDraft, error) {
+	record, err := in.RecordInput.draft(field)
+	if err != nil {
+		return nil, err
+	}
+	d := &memoryDraft{recordDraft: record, field: field, now: s.eng.clock().UnixMicro()}
+	if in.MemoryType != nil {
+		if err := validLabel(field+"memory_type", *in.MemoryType, MaxLabelBytes); err != nil {
+			return nil, err
+		}
+		d.memoryType = *in.MemoryType
+	}
+	if err := validText(field+"judgment", in.Judgment); err != nil {
+		return nil, err
+	}
+	if err := validText(field+"reasoning", in.Reasoning); err != nil {
+		return nil, err
+	}
+	d.judgment, d.reasoning = strings.TrimSpace(in.Judgment), in.Reasoning
+	if d.normalized = normalize(d.judgment); d.normalized == "" {
+		return nil, errs.Invalid(field+"judgment", "must not be blank")
+	}
+	if in.State != nil {
+		if d.state, err = validState(field+"state.", in.State); err != nil {
+			return nil, err
+		}
+	}
+	d.document = s.eng.prepare(&index.Document{
+		Kind: index.Kind(store.KindMemory), Text: []string{d.judgment, d.reasoning}, Tag: d.tags, Metadata: d.attributes,
+	})
+	return d, nil
+}
+
+func validState(field string, in *MemoryState) (*store.State, error) {
+	for _, f := range []struct {
+		name string
+		v    float64
+	}{{"strength", in.Strength}, {"useful_score", in.UsefulScore}} {
+		if !(f.v >= 0) || f.v > maxFinite {
+			return nil, errs.Invalid(field+f.name, "must be finite and not negative, not %v", f.v)
+		}
+	}
+	for _, f := range []struct {
+		name string
+		v    int64
+	}{
+		{"useful_count", in.UsefulCount}, {"last_recalled_at_us", valueOr(in.LastRecalledAtUS, 0)},
+		{"last_decay_at_us", valueOr(in.LastDecayAtUS, 0)},
+	} {
+		if f.v < 0 {
+			return nil, errs.Invalid(field+f.name, "must not be negative, not %d", f.v)
+		}
+	}
+	return &store.State{
+		Pinned: in.Pinned, Strength: in.Strength, UsefulCount: in.UsefulCount, UsefulScore: in.UsefulScore,
+		LastRecalled: clonePtr(in.LastRecalledAtUS), LastDecay: clonePtr(in.LastDecayAtUS),
+	}, nil
+}
+
+func valueOr[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// Upsert creates a memory, or replaces the one with the input's id.
+func (s *MemoryStore) Upsert(ctx context.Context, in MemoryInput) (*Receipt[Memory], error) {
+	return s.upsertOne(ctx, "memories.upsert", in, s.apply)
+}
+
+// UpsertByJudgment creates a memory unless one with the same normalised
+// judgment exists in its namespace and scope; that one is merged with the
+// input. Several such memories are ErrConflict, naming their ids.
+func (s *MemoryStore) UpsertByJudgment(ctx context.Context, in MemoryInput) (*Receipt[Memory], error) {
+	return s.upsertOne(ctx, "memories.upsert_by_judgment", in, s.applyByJudgment)
+}
+
+func (s *MemoryStore) upsertOne(ctx context.Context, op string, in MemoryInput,
+	apply func(*store.WriteTx, *memoryDraft) (*store.Memory, error)) (*Receipt[Memory], error) {
+	if err := s.eng.enter(op); err != nil {
+		return nil, err
+	}
+	defer s.eng.gate.leave()
+	d, err := s.draft(&in, "")
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	var written *store.Memory
+	revision, err := s.eng.write(ctx, func(tx *store.WriteTx) (err error) {
+		written, err = apply(tx, d)
+		return err
+	})
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	return &Receipt[Memory]{Value: memoryOf(written), Revision: revision}, nil
+}
+
+// UpsertMany writes all of the inputs or none.
+func (s *MemoryStore) UpsertMany(ctx context.Context, ins []MemoryInput) (*Receipt[[]Memory], error) {
+	const op = "memories.upsert_many"
+	if err := s.eng.enter(op); err != nil {
+		return nil, err
+	}
+	defer s.eng.gate.leave()
+	if len(ins) > MaxBatch {
+		return nil, errs.WithOp(op, errs.Invalid("memories", "has %d entries, at most %d are allowed", len(ins), MaxBatch))
+	}
+	drafts, err := s.drafts(ctx, ins)
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	written := make([]*store.Memory, len(ins))
+	revision, err := s.eng.write(ctx, func(tx *store.WriteTx) (err error) {
+		for i, d := range drafts {
+			if written[i], err = s.apply(tx, d); err != nil {
+				return atField(d.field, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	values := make([]Memory, len(written))
+	for i, m := range written {
+		values[i] = memoryOf(m)
+	}
+	return &Receipt[[]Memory]{Value: values, Revision: revision}, nil
+}
+
+// atField puts the place in a batch before the field of an error.
+func atField(field string, err error) error {
+	if e, ok := err.(*errs.Error); ok && !strings.HasPrefix(e.Field, field) {
+		c := *e
+		c.Field = strings.TrimSuffix(field+c.Field, ".")
+		return &c
+	}
+	return err
+}
+
+// draftsPerTask is the least number of drafts that is worth a goroutine.
+const draftsPerTask = 16
+
+// drafts prepares a batch on all processors. The error is that of the first
+// input that has one.
+func (s *MemoryStore) drafts(ctx context.Context, ins []MemoryInput) ([]*memoryDraft, error) {
+	out := make([]*memoryDraft, len(ins))
+	tasks := min(runtime.GOMAXPROCS(0), (len(ins)+draftsPerTask-1)/draftsPerTask)
+	if tasks == 0 {
+		return out, ctx.Err()
+	}
+	type failure struct {
+		at  int
+		err error
+	}
+	failures := make([]failure, tasks)
+	var group sync.WaitGroup
+	size := (len(ins) + tasks - 1) / tasks
+	for t := range tasks {
+		from, to := min(t*size, len(ins)), min((t+1)*size, len(ins))
+		work := func() {
+			for i := from; i < to; i++ {
+				err := ctx.Err()
+				if err == nil {
+					out[i], err = s.draft(&ins[i], fmt.Sprintf("memories[%d].", i))
+				}
+				if err != nil {
+					failures[t] = failure{i, err}
+					return
+				}
+			}
+		}
+		if t == tasks-1 {
+			work()
+		} else {
+			group.Go(work)
+		}
+	}
+	group.Wait()
+	for _, f := range failures {
+		if f.err != nil {
+			return nil, f.err
+		}
+	}
+	return out, nil
+}
+
+// apply creates or replaces.
+func (s *MemoryStore) apply(tx *store.WriteTx, d *memoryDraft) (*store.Memory, error) {
+	if d.id == 0 {
+		return s.create(tx, d)
+	}
+	old, err := tx.Memory(int64(d.id))
+	if err != nil {
+		return nil, err
+	}
+	if old == nil || d.namespace != "" && d.namespace != old.Namespace {
+		return nil, &errs.Error{Code: errs.NotFound, Field: "id",
+			Message: fmt.Sprintf("there is no memory %d; leave the id out to create one", d.id)}
+	}
+	m := &store.Memory{
+		Record:       store.Record{Tags: d.tags, Evidence: d.evidence, Metadata: d.metadata, Position: clonePtr(d.position)},
+		Type:         d.memoryType,
+		Judgment:     d.judgment,
+		Reasoning:    d.reasoning,
+		JudgmentHash: 0,
+	}
+	if d.thread != nil {
+		m.Thread = *d.thread
+	}
+	if m.Type == "" {
+		m.Type = DefaultMemoryType
+	}
+	return s.replace(tx, d, old, m, d.document)
+}
+
+// create writes a new memory.
+func (s *MemoryStore) create(tx *store.WriteTx, d *memoryDraft) (*store.Memory, error) {
+	if d.expectedRevision != nil {
+		return nil, &errs.Error{Code: errs.StaleRevision, Field: "expected_revision",
+			Message: "is for an existing record, and there is none to compare with"}
+	}
+	m := &store.Memory{
+		Record: store.Record{
+			Namespace: d.namespace, Scope: d.scope, Tags: d.tags, Evidence: d.evidence, Metadata: d.metadata,
+			Thread: valueOr(d.thread, ""), Position: clonePtr(d.position),
+		},
+		Type: d.memoryType, Judgment: d.judgment, Reasoning: d.reasoning, State: store.State{Strength: 1},
+	}
+	if m.Namespace == "" {
+		m.Namespace = DefaultNamespace
+	}
+	if m.Scope == "" {
+		m.Scope = PublicScope
+	}
+	if m.Type == "" {
+		m.Type = DefaultMemoryType
+	}
+	if d.state != nil {
+		m.State = *d.state
+	}
+	var err error
+	if m.Created, m.Updated, err = d.times(d.field, nil, d.now); err != nil {
+		return nil, err
+	}
+	m.JudgmentHash = judgmentHash(m.Namespace, m.Scope, d.normalized)
+	if err := tx.AddMemory(m); err != nil {
+		return nil, err
+	}
+	settleDocument(d.document, m)
+	tx.Stage(&m.Record, d.document)
+	return m, nil
+}
+
+// replace writes m over old; what an update never changes is taken from old.
+func (s *MemoryStore) replace(tx *store.WriteTx, d *memoryDraft, old, m *store.Memory, document *index.Prepared) (*store.Memory, error) {
+	if d.expectedRevision != nil && *d.expectedRevision != old.Revision {
+		return nil, staleRevision(*d.expectedRevision, old.Revision)
+	}
+	m.ID, m.Kind, m.Namespace = old.ID, old.Kind, old.Namespace
+	if m.Scope = d.scope; m.Scope == "" {
+		m.Scope = old.Scope
+	}
+	if m.State = old.State; d.state != nil {
+		m.State = *d.state
+	}
+	var err error
+	if m.Created, m.Updated, err = d.times(d.field, &old.Created, d.now); err != nil {
+		return nil, err
+	}
+	m.JudgmentHash = judgmentHash(m.Namespace, m.Scope, d.normalized)
+	if err := tx.UpdateMemory(old, m); err != nil {
+		return nil, err
+	}
+	settleDocument(document, m)
+	tx.Stage(&m.Record, document)
+	return m, nil
+}
+
+// applyByJudgment creates, or merges with the memory of the same judgment.
+func (s *MemoryStore) applyByJudgment(tx *store.WriteTx, d *memoryDraft) (*store.Memory, error) {
+	namespace, scope := d.namespace, d.scope
+	if namespace == "" {
+		namespace = DefaultNamespace
+	}
+	if scope == "" {
+		scope = PublicScope
+	}
+	same, err := tx.MemoriesByHash(judgmentHash(namespace, scope, d.normalized))
+	if err != nil {
+		return nil, err
+	}
+	same = slices.DeleteFunc(same, func(m *store.Memory) bool {
+		return m.Namespace != namespace || m.Scope != scope || normalize(m.Judgment) != d.normalized
+	})
+	switch {
+	case len(same) > 1:
+		ids := make([]string, 0, 10)
+		for _, m := range same[:min(len(same), 10)] {
+			ids = append(ids, fmt.Sprint(m.ID))
+		}
+		return nil, &errs.Error{Code: errs.Conflict, Field: "judgment",
+			Message: fmt.Sprintf("%d memories have this judgment, ids %s: delete all but one, or update one by its id",
+				len(same), strings.Join(ids, ", "))}
+	case len(same) == 0:
+		return s.apply(tx, d)
+	}
+	old := same[0]
+	if d.id != 0 && int64(d.id) != old.ID {
+		return nil, &errs.Error{Code: errs.Conflict, Field: "id",
+			Message: fmt.Sprintf("memory %d has this judgment, the call names %d: leave the id out to merge", old.ID, d.id)}
+	}
+	m, err := merged(d, old)
+	if err != nil {
+		return nil, err
+	}
+	members, err := scanMetadata(m.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	document := d.document
+	if m.Reasoning != d.reasoning || !slices.Equal(m.Tags, d.tags) {
+		document = s.eng.prepare(&index.Document{
+			Kind: index.Kind(store.KindMemory), Text: []string{m.Judgment, m.Reasoning}, Tag: m.Tags,
+		})
+	}
+	document.Document.Metadata = attributes(members)
+	return s.replace(tx, d, old, m, document)
+}
+
+// merged is old with what d brings: new metadata keys win, tags and evidence
+// are united, type and reasoning are replaced when given.
+func merged(d *memoryDraft, old *store.Memory) (*store.Memory, error) {
+	m := &store.Memory{
+		Record: store.Record{Thread: old.Thread, Position: old.Position},
+		Type:   old.Type, Judgment: d.judgment, Reasoning: old.Reasoning,
+	}
+	if d.memoryType != "" {
+		m.Type = d.memoryType
+	}
+	if d.reasoning != "" {
+		m.Reasoning = d.reasoning
+	}
+	if d.thread != nil {
+		m.Thread, m.Position = *d.thread, clonePtr(d.position)
+	}
+	metadata, err := Metadata(old.Metadata).merge(d.metadata)
+	if err != nil {
+		return nil, errs.Wrap(errs.Storage, err, "the stored metadata is damaged")
+	}
+	if len(metadata) > MaxMetadataBytes {
+		return nil, errs.Invalid("metadata", "would be %d bytes long once merged, at most %d are allowed", len(metadata), MaxMetadataBytes)
+	}
+	m.Metadata = metadata
+	m.Tags = slices.Concat(old.Tags, d.tags)
+	slices.Sort(m.Tags)
+	m.Tags = slices.Compact(m.Tags)
+	if len(m.Tags) > MaxTags {
+		return nil, errs.Invalid("tags", "would have %d entries once merged, at most %d are allowed", len(m.Tags), MaxTags)
+	}
+	m.Evidence = slices.Clone(old.Evidence)
+	for _, e := range d.evidence {
+		if !slices.ContainsFunc(m.Evidence, func(o store.Evidence) bool { return sameEvidence(o, e) }) {
+			m.Evidence = append(m.Evidence, e)
+		}
+	}
+	if len(m.Evidence) > MaxEvidence {
+		return nil, errs.Invalid("evidence", "would have %d entries once merged, at most %d are allowed", len(m.Evidence), MaxEvidence)
+	}
+	return m, nil
+}
+
+func sameEvidence(a, b store.Evidence) bool {
+	return a.Source == b.Source && a.SourceRevision == b.SourceRevision && a.Quote == b.Quote &&
+		samePtr(a.ChunkID, b.ChunkID) && samePtr(a.Offset, b.Offset) && samePtr(a.Limit, b.Limit) &&
+		Metadata(a.Metadata).Equal(b.Metadata)
+}
+
+func samePtr[T comparable](a, b *T) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+// judgmentHash finds memories of the same judgment; equal hashes are compared
+// in full.
+func judgmentHash(namespace, scope, normalized string) int64 {
+	var h xxhash.Digest
+	h.Reset()
+	h.WriteString(namespace)
+	h.WriteString("\x00")
+	h.WriteString(scope)
+	h.WriteString("\x00")
+	h.WriteString(normalized)
+	return int64(h.Sum64())
+}
+
+// memoryDocument is what the index learns of a stored memory.
+func memoryDocument(m *store.Memory) *index.Document {
+	d := &index.Document{Text: []string{m.Judgment, m.Reasoning}, Tag: m.Tags}
+	if members, err := scanMetadata(m.Metadata); err == nil {
+		d.Metadata = attributes(members)
+	}
+	settleDocument(&index.Prepared{Document: d}, m)
+	return d
+}
+
+// settleDocument fills in what only the store knows.
+func settleDocument(p *index.Prepared, m *store.Memory) {
+	d := p.Document
+	d.ID, d.Kind = m.ID, index.Kind(m.Kind)
+	d.Namespace, d.Scope, d.Thread = m.NamespaceID, m.ScopeID, m.ThreadID
+	d.CreatedAt = m.Created
+	if m.Position != nil {
+		d.Position, d.HasPosition = *m.Position, true
+	}
+	d.Tags = slices.Clone(m.TagIDs)
+	slices.Sort(d.Tags)
+}
+
+// memoryOf is a stored memory as the caller gets it.
+func memoryOf(m *store.Memory) Memory {
+	return Memory{
+		Header:     headerOf(&m.Record),
+		MemoryType: m.Type,
+		Judgment:   m.Judgment,
+		Reasoning:  m.Reasoning,
+		State: MemoryState{
+			Pinned: m.State.Pinned, Strength: m.State.Strength, UsefulCount: m.State.UsefulCount,
+			UsefulScore: m.State.UsefulScore, LastRecalledAtUS: m.State.LastRecalled, LastDecayAtUS: m.State.LastDecay,
+		},
+	}
+}
+
+func headerOf(r *store.Record) Header {
+	h := Header{
+		ID: ID(r.ID), Namespace: r.Namespace, Scope: r.Scope, Tags: r.Tags, Evidence: make([]Evidence, len(r.Evidence)),
+		Metadata: r.Metadata, CreatedAtUS: r.Created, UpdatedAtUS: r.Updated, Thread: r.Thread, Position: r.Position,
+		Revision: r.Revision,
+	}
+	if h.Tags == nil {
+		h.Tags = []string{}
+	}
+	for i, e := range r.Evidence {
+		h.Evidence[i] = Evidence{
+			Source: e.Source, SourceRevision: e.SourceRevision, Offset: e.Offset, Limit: e.Limit, Quote: e.Quote,
+			Metadata: e.Metadata,
+		}
+		if e.ChunkID != nil {
+			id := ID(*e.ChunkID)
+			h.Evidence[i].ChunkID = &id
+		}
+	}
+	return h
+}
