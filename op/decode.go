@@ -43,7 +43,12 @@ func decode(schema *jsonschema.Schema, raw []byte, v any) error {
 		// out: it may quote the input.
 		field := ""
 		if te, ok := err.(*json.UnmarshalTypeError); ok {
-			field = te.Field
+			for part := range strings.SplitSeq(te.Field, ".") {
+				if part != "" && part[0] >= 'A' && part[0] <= 'Z' {
+					continue // an embedded Go type, which has no name in JSON
+				}
+				field = strings.TrimPrefix(field+"."+part, ".")
+			}
 		}
 		return errs.Invalid(field, "has a value of the wrong form")
 	}
@@ -437,7 +442,7 @@ func (c *checker) literal(kind string) error {
 func (c *checker) unknown(key string, s *jsonschema.Schema) error {
 	names := s.PropertyOrder
 	where := "there is no field " + quoteShort(key)
-	if best := closest(key, names); best != "" {
+	if best := Closest(key, names); best != "" {
 		return c.invalid("%s; did you mean %s?", where, best)
 	}
 	if len(names) == 0 {
@@ -509,8 +514,8 @@ func shortKey(s string) string {
 	return s[:cut] + "…"
 }
 
-// closest finds the name that was probably meant, or "".
-func closest(got string, names []string) string {
+// Closest finds the name among names that was probably meant by got, or "".
+func Closest(got string, names []string) string {
 	squash := strings.NewReplacer("_", "", "-", "", ".", "", " ", "")
 	want := squash.Replace(strings.ToLower(shortKey(got)))
 	best, bestDist := "", 3

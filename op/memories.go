@@ -59,17 +59,18 @@ type DeleteMany struct {
 	DryRun bool            `json:"dry_run,omitempty"` // count only
 }
 
-func (d DeleteMany) request() (loci.DeleteRequest, error) {
-	if !d.All {
-		const how = "name it, or say all: true to take the default"
-		if d.Filter.Namespace == nil {
-			return loci.DeleteRequest{}, errs.Invalid("filter.namespace", "is needed for a deletion by filter; %s", how)
-		}
-		if d.Filter.Scopes == nil {
-			return loci.DeleteRequest{}, errs.Invalid("filter.scopes", "is needed for a deletion by filter; %s", how)
-		}
+func (d DeleteMany) validate() error {
+	if d.All {
+		return nil
 	}
-	return loci.DeleteRequest{Filter: d.Filter, DryRun: d.DryRun}, nil
+	const how = "name it, or say all: true to take the default"
+	if d.Filter.Namespace == nil {
+		return errs.Invalid("filter.namespace", "is needed for a deletion by filter; %s", how)
+	}
+	if d.Filter.Scopes == nil {
+		return errs.Invalid("filter.scopes", "is needed for a deletion by filter; %s", how)
+	}
+	return nil
 }
 
 func memoryOps() []*Operation {
@@ -138,11 +139,7 @@ func memoryOps() []*Operation {
 			Idempotent:  true, Destructive: true,
 			Covers: []string{"MemoryStore.DeleteByFilter"},
 		}, func(ctx context.Context, db *loci.DB, in DeleteMany) (*loci.Receipt[int64], error) {
-			req, err := in.request()
-			if err != nil {
-				return nil, err
-			}
-			return db.Memories().DeleteByFilter(ctx, req)
+			return db.Memories().DeleteByFilter(ctx, loci.DeleteRequest{Filter: in.Filter, DryRun: in.DryRun})
 		}),
 		Define(Spec{
 			Name:        "memories.feedback",

@@ -42,8 +42,13 @@ type Spec struct {
 type Operation struct {
 	Spec
 	input, output *jsonschema.Schema
+	check         func(raw []byte) error
 	call          func(ctx context.Context, db *loci.DB, raw []byte) (any, error)
 }
+
+// validator is an input with rules beyond its form. The store's own rules are
+// the store's affair.
+type validator interface{ validate() error }
 
 // Define makes an operation of a handler. The schemas come from In and Out,
 // which must be structs, and their field comments. It panics on types that have
@@ -63,11 +68,23 @@ func Define[In, Out any](spec Spec, handler func(context.Context, *loci.DB, In) 
 	if err != nil {
 		panic("op: " + spec.Name + ": " + err.Error())
 	}
+	read := func(raw []byte) (v In, err error) {
+		if err = decode(in, raw, &v); err == nil {
+			if own, ok := any(v).(validator); ok {
+				err = own.validate()
+			}
+		}
+		return v, errs.WithOp(spec.Name, err)
+	}
 	o := &Operation{Spec: spec, input: in, output: out}
+	o.check = func(raw []byte) error {
+		_, err := read(raw)
+		return err
+	}
 	o.call = func(ctx context.Context, db *loci.DB, raw []byte) (any, error) {
-		var v In
-		if err := decode(in, raw, &v); err != nil {
-			return nil, errs.WithOp(spec.Name, err)
+		v, err := read(raw)
+		if err != nil {
+			return nil, err
 		}
 		res, err := handler(ctx, db, v)
 		if err != nil {
@@ -84,10 +101,9 @@ func (o *Operation) InputSchema() *jsonschema.Schema { return o.input.CloneSchem
 // OutputSchema is a copy of the JSON Schema of the operation's result.
 func (o *Operation) OutputSchema() *jsonschema.Schema { return o.output.CloneSchemas() }
 
-// Check says whether raw would be taken as input, without running anything.
-func (o *Operation) Check(raw []byte) error {
-	return errs.WithOp(o.Name, check(o.input, raw))
-}
+// Check says whether raw would be taken as input, without running anything. The
+// store may still refuse what it asks for.
+func (o *Operation) Check(raw []byte) error { return o.check(raw) }
 
 // CheckPartial is Check for input that is not complete yet: a surface may add
 // top-level fields afterwards.
@@ -179,7 +195,7 @@ func (t *Table) Unknown(name string) error {
 		names[i] = o.Name
 	}
 	msg := "there is no operation " + quoteShort(name)
-	if best := closest(name, names); best != "" {
+	if best := Closest(name, names); best != "" {
 		msg += "; did you mean " + best + "?"
 	} else {
 		msg += "; there are " + strings.Join(names, ", ")

@@ -87,6 +87,9 @@ func finish(s *jsonschema.Schema, t reflect.Type, special map[reflect.Type]*json
 					owner = indirect(t.FieldByIndex(f.Index[:len(f.Index)-1]).Type)
 				}
 				p.Description = fieldDoc(owner, f.Name)
+				if p.Description == "" {
+					p.Description = commonDoc(name)
+				}
 			}
 		}
 	case reflect.Slice, reflect.Array:
@@ -127,4 +130,50 @@ func fieldDoc(t reflect.Type, field string) string {
 	pkg = pkg[strings.LastIndexByte(pkg, '/')+1:]
 	name, _, _ := strings.Cut(t.Name(), "[") // the type arguments of a generic type
 	return fieldDocs()[pkg+"."+name+"."+field]
+}
+
+// commonDoc describes a field whose meaning is the same wherever it stands and
+// that the Go source leaves to its name.
+func commonDoc(name string) string {
+	switch name {
+	case "filter":
+		return "which records count; left out: namespace default, scope public"
+	case "tags":
+		return "words to find it by; normalised and without repeats"
+	case "evidence":
+		return "where the content was taken from"
+	case "metadata":
+		return "a JSON object of your own; kept as it is"
+	case "reasoning":
+		return "why the judgment holds"
+	case "thread":
+		return "the conversation or log it stands in"
+	case "position":
+		return "place in the thread"
+	case "policy":
+		return "what tunes feedback and decay; left out: the defaults"
+	case "created_from_us":
+		return "inclusive; UTC microseconds since 1970"
+	case "key":
+		return "a top-level key of the metadata"
+	case "quote":
+		return "the words of the source"
+	case "chunk_id":
+		return "the chunk of a note that it was taken from"
+	case "recalled_ids":
+		return "the memories that were recalled"
+	case "explain":
+		return "why each hit stands where it does"
+	case "recency_weight":
+		return "what being recent adds to the score"
+	case "strength_weight":
+		return "what a memory's strength adds to the score"
+	case "last_recalled_at_us", "last_decay_at_us":
+		return "UTC microseconds since 1970"
+	case "useful_count":
+		return "how often it was useful"
+	case "useful_score":
+		return "what its usefulness adds up to"
+	}
+	return ""
 }

@@ -188,8 +188,12 @@ func (a *App) finish(cmd *cobra.Command) {
 				return cmd.Help()
 			}
 			msg := "there is no command " + quote(args[0]) + " here"
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				msg += "; did you mean " + near[0] + "?"
+			var names []string
+			for _, sub := range cmd.Commands() {
+				names = append(names, sub.Name())
+			}
+			if near := op.Closest(args[0], names); near != "" {
+				msg += "; did you mean " + near + "?"
 			}
 			return usageError{errors.New(msg), cmd.CommandPath()}
 		}

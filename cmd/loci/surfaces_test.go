@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/internal/cli"
+	"github.com/loci-memory/loci/internal/httpapi"
+	"github.com/loci-memory/loci/op"
+)
+
+// sample is one call of an operation. The calls run in order on one store each
+// for the command line and for HTTP.
+type sample struct {
+	op    string
+	input string
+	args  []string // the same as a command line; empty: loci call OP INPUT
+	code  loci.Code
+	want  string // part of the result
+}
+
+const day = "86400000000"
+
+var samples = []sample{
+	{op: "health", input: `{}`, args: []string{"health"}, want: `"record_count":0`},
+	{op: "remember", input: `{"text":"The tide table is updated weekly.","tags":["harbour","Tide"],"thread":"log","position":1}`,
+		args: []string{"remember", "The tide table", "is updated weekly.", "--tags", "harbour,Tide", "--thread", "log", "--position", "1"},
+		want: `"tags":["harbour","tide"]`},
+	{op: "remember", input: `{"text":"潮水表每周更新","type":"task"}`, args: []string{"remember", "潮水表每周更新", "--type", "task"}, want: `"type":"task"`},
+	{op: "remember", input: `{"text":"the TIDE table is updated weekly.","reasoning":"Seen on the wall."}`, want: `"revision":3`},
+	{op: "remember", input: `{"text":"  "}`, args: []string{"remember", "  "}, code: loci.ErrValidation},
+	{op: "recall", input: `{"query":"tide table","limit":3}`, args: []string{"recall", "tide table", "--limit", "3"}, want: `"reasoning":"Seen on the wall."`},
+	{op: "recall", input: `{"query":"潮水"}`, args: []string{"recall", "潮水"}, want: `潮水表每周更新`},
+	{op: "recall", input: `{"query":"tide","limit":0}`, args: []string{"recall", "tide", "--limit", "0"}, code: loci.ErrValidation},
+	{op: "recall", input: `{"query":"tide","namespace":""}`, args: []string{"recall", "tide", "--namespace", ""}, code: loci.ErrValidation},
+	{op: "recall", input: `{"query":"tide","scopes":[]}`, code: loci.ErrValidation},
+	{op: "memories.upsert", input: `{"judgment":"Lamps are lit at seven.","scope":"private","metadata":{"b":1.50,"a":{"x":[]}},"created_at_us":0,"state":{"strength":5}}`,
+		args: []string{"memories", "upsert", "--judgment", "Lamps are lit at seven.", "--scope", "private", "--metadata", `{"b":1.50,"a":{"x":[]}}`, "--created-at-us", "0", "--state-strength", "5"},
+		want: `"metadata":{"b":1.50,"a":{"x":[]}}`},
+	{op: "memories.upsert", input: `{"id":"777777","judgment":"x"}`, args: []string{"memories", "upsert", "--id", "777777", "--judgment", "x"}, code: loci.ErrNotFound},
+	{op: "memories.upsert", input: `{"id":"1","judgment":"x","expected_revision":0}`, code: loci.ErrStaleRevision},
+	{op: "memories.upsert_many", input: `{"memories":[{"judgment":"Ropes are red."},{"judgment":"Ropes are long.","tags":["rope"]}]}`,
+		args: []string{"memories", "upsert-many", `{"memories":[{"judgment":"Ropes are red."},{"judgment":"Ropes are long.","tags":["rope"]}]}`},
+		want: "Ropes are long."},
+	{op: "memories.upsert_many", input: `{"memories":[{"judgment":"fine"},{"judgment":" "}]}`, code: loci.ErrValidation},
+	{op: "memories.upsert_by_judgment", input: `{"judgment":"ropes ARE red.","tags":["rope"],"evidence":[{"source":"wall","offset":1,"limit":2}]}`,
+		args: []string{"memories", "upsert-by-judgment", "--judgment", "ropes ARE red.", "--tags", "rope", "--evidence", `[{"source":"wall","offset":1,"limit":2}]`},
+		want: `"source":"wall"`},
+	{op: "memories.get", input: `{"id":"1"}`, args: []string{"memories", "get", "1"}, want: `"id":"1"`},
+	{op: "memories.get", input: `{"id":1}`, want: `"id":"1"`},
+	{op: "memories.get", input: `{"id":"3"}`, args: []string{"memories", "get", "3"}, code: loci.ErrNotFound},
+	{op: "memories.get", input: `{"id":"3","filter":{"scopes":["public","private"]}}`, args: []string{"memories", "get", "3", "--scope", "public", "--scope", "private"}, want: "Lamps"},
+	{op: "memories.list", input: `{"limit":2}`, args: []string{"memories", "list", "--limit", "2"}, want: `"next_cursor":"2"`},
+	{op: "memories.list", input: `{"limit":2,"after":"2","filter":{"tags":["rope"]}}`, args: []string{"memories", "list", "--limit", "2", "--after", "2", "--tags", "rope"}, want: "Ropes are long."},
+	{op: "memories.list", input: `{"filter":{"namespace":"nobody"}}`, args: []string{"memories", "list", "--namespace", "nobody"}, want: `"items":[]`},
+	{op: "search", input: `{"query":"ropes","filter":{"tags":["rope"]},"with_total":true,"explain":true,"text_weight":0.5}`,
+		args: []string{"search", "ropes", "--tags", "rope", "--with-total", "--explain", "--text-weight", "0.5"}, want: `"total":2`},
+	{op: "search", input: `{"query":"lamps","filter":{"where":[{"key":"b","op":"eq","value":1.5}],"scopes":["private"]}}`,
+		args: []string{"search", "lamps", "--where", `[{"key":"b","op":"eq","value":1.5}]`, "--scope", "private"}, want: "Lamps"},
+	{op: "search", input: `{"query":" "}`, args: []string{"search", " "}, code: loci.ErrValidation},
+	{op: "search", input: `{"query":"(AND \"C++\" -"}`, args: []string{"search", `(AND "C++" -`}, want: `"hits":[]`},
+	{op: "memories.feedback", input: `{"recalled_ids":["1",2],"useful_ids":["1"],"now_us":7}`,
+		args: []string{"memories", "feedback", "--recalled-ids", "1,2", "--useful-ids", "1", "--now-us", "7"}, want: `"boosted":1`},
+	{op: "memories.feedback", input: `{"recalled_ids":["1"],"useful_ids":["2"]}`, code: loci.ErrValidation},
+	{op: "memories.decay", input: `{"at_us":` + day + `0,"filter":{"scopes":["private"]}}`,
+		args: []string{"memories", "decay", "--at-us", day + "0", "--scope", "private"}, want: `"decayed":1`},
+	{op: "memories.decay", input: `{"policy":{"tier0_cycle_days":0}}`, args: []string{"memories", "decay", "--policy-tier0-cycle-days", "0"}, code: loci.ErrValidation},
+	{op: "memories.delete", input: `{"id":"2"}`, args: []string{"memories", "delete", "2"}, want: `"value":true`},
+	{op: "memories.delete", input: `{"id":"2"}`, args: []string{"memories", "delete", "2"}, want: `"value":false`},
+	{op: "memories.delete_by_filter", input: `{"filter":{"tags":["rope"]}}`, args: []string{"memories", "delete-by-filter", "--tags", "rope"}, code: loci.ErrValidation},
+	{op: "memories.delete_by_filter", input: `{"filter":{"tags":["rope"]},"all":true,"dry_run":true}`,
+		args: []string{"memories", "delete-by-filter", "--tags", "rope", "--all", "--dry-run"}, want: `"value":2`},
+	{op: "memories.delete_by_filter", input: `{"filter":{"tags":["rope"],"namespace":"default","scopes":["public"]}}`,
+		args: []string{"memories", "delete-by-filter", "--tags", "rope", "--namespace", "default", "--scope", "public"}, want: `"value":2`},
+	{op: "update_index", input: `{}`, args: []string{"update-index"}, want: `"pending_index_updates":0`},
+	{op: "rebuild_indexes", input: `{}`, args: []string{"rebuild-indexes"}, want: `"index_usable":true`},
+	{op: "rebuild_progress", input: `{}`, args: []string{"rebuild-progress"}, want: `"active":false`},
+	{op: "recall", input: `{"query":"tide"}`, args: []string{"recall", "tide"}, want: "TIDE"},
+	{op: "health", input: `{"deep":true}`, args: []string{"health", "--deep"}, want: `"integrity":"ok"`},
+}
+
+// clock gives the same times to both stores.
+func clock() func() time.Time {
+	var mu sync.Mutex
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+}
+
+// answer is what a surface said: a result, or an error.
+type answer struct {
+	Result  any
+	Failure op.Failure
+}
+
+// TestEverySurface calls every operation on the command line and over HTTP,
+// and holds that both say the same. An operation without a sample fails it.
+func TestEverySurface(t *testing.T) {
+	open := func(ctx context.Context, dir string, opts *loci.Options) (*loci.DB, error) {
+		o := loci.Options{}
+		if opts != nil {
+			o = *opts
+		}
+		o.Clock = clock()
+		return loci.Open(ctx, dir, &o)
+	}
+	dir := t.TempDir()
+	db, err := open(t.Context(), t.TempDir(), &loci.Options{WaitForIndex: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	server := httptest.NewServer(httpapi.Handler(httpapi.Config{Caller: op.Local(db)}))
+	t.Cleanup(server.Close)
+
+	sampled := map[string]bool{}
+	for _, s := range samples {
+		o, ok := op.Default().Lookup(s.op)
+		if !ok {
+			t.Fatalf("there is no operation %s", s.op)
+		}
+		args := s.args
+		if len(args) == 0 {
+			args = []string{"call", s.op, s.input}
+		}
+		fromCLI := askCLI(t, open, dir, args, s.code)
+		fromHTTP := askHTTP(t, server.URL, s)
+		name := s.op + " " + s.input
+		if !reflect.DeepEqual(fromCLI, fromHTTP) {
+			t.Errorf("%s:\ncommand line: %+v\nHTTP:         %+v", name, fromCLI, fromHTTP)
+		}
+		if s.code != "" {
+			if fromHTTP.Failure.Code != s.code || fromHTTP.Failure.Operation != s.op || fromHTTP.Failure.Message == "" {
+				t.Errorf("%s: %+v, want %s", name, fromHTTP.Failure, s.code)
+			}
+			continue
+		}
+		sampled[s.op] = true
+		raw, err := marshal(fromHTTP.Result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fromHTTP.Failure.Code != "" || !strings.Contains(raw, squeeze(t, s.want)) {
+			t.Errorf("%s: %s %+v, want %s", name, raw, fromHTTP.Failure, s.want)
+		}
+		schema, err := o.OutputSchema().Resolve(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plain any
+		if err := json.Unmarshal([]byte(raw), &plain); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(plain); err != nil {
+			t.Errorf("%s: the result does not fit its schema: %v\n%s", name, err, raw)
+		}
+	}
+	for _, o := range op.Default().All() {
+		if !sampled[o.Name] {
+			t.Errorf("%s has no sample that succeeds", o.Name)
+		}
+	}
+}
+
+func askCLI(t *testing.T, open func(context.Context, string, *loci.Options) (*loci.DB, error), dir string, args []string, code loci.Code) answer {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	got := cli.Run(t.Context(), cli.Deps{
+		Args: append([]string{"--data", dir, "--json", "--wait", "0s"}, args...), Open: open,
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut,
+		LookupEnv: func(string) (string, bool) { return "", false },
+	})
+	want := 0
+	if code != "" {
+		want = op.ExitCode(code)
+	}
+	if got != want {
+		t.Errorf("loci %s: exit %d, want %d: %s", strings.Join(args, " "), got, want, errOut.String())
+	}
+	if got == 0 {
+		return answer{Result: decode(t, out.Bytes())}
+	}
+	if out.Len() > 0 {
+		t.Errorf("loci %s: an error, and on standard output %s", strings.Join(args, " "), out.String())
+	}
+	var e struct {
+		Error op.Failure `json:"error"`
+	}
+	if err := json.Unmarshal(errOut.Bytes(), &e); err != nil {
+		t.Errorf("loci %s: %v: %s", strings.Join(args, " "), err, errOut.String())
+	}
+	return answer{Failure: e.Error}
+}
+
+func askHTTP(t *testing.T, url string, s sample) answer {
+	t.Helper()
+	resp, err := http.Post(url+"/v1/"+s.op, "application/json", strings.NewReader(s.input))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return answer{Result: decode(t, raw)}
+	}
+	var p httpapi.Problem
+	if err := json.Unmarshal(raw, &p); err != nil || p.Status != resp.StatusCode || p.Status != op.OutcomeOf(p.Code).Status {
+		t.Errorf("%s: %v: %s", s.op, err, raw)
+	}
+	return answer{Failure: op.Failure{Code: p.Code, Operation: p.Operation, Field: p.Field, Message: p.Detail}}
+}
+
+// decode keeps number literals, so that equal means equal to the letter.
+func decode(t *testing.T, raw []byte) any {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		t.Errorf("%v: %s", err, raw)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		t.Errorf("more than one document: %s", raw)
+	}
+	return v
+}
+
+func marshal(v any) (string, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSpace(b.String()), err
+}
+
+// squeeze brings a wanted piece of JSON with an object in it into the order in
+// which marshal writes it.
+func squeeze(t *testing.T, want string) string {
+	t.Helper()
+	name, obj, ok := strings.Cut(want, ":{")
+	if !ok {
+		return want
+	}
+	s, err := marshal(decode(t, []byte("{"+obj)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name + ":" + s
+}
