@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/loci-memory/loci"
@@ -63,8 +65,15 @@ type App struct {
 }
 
 // Run runs a command line and gives the exit code.
-func Run(ctx context.Context, deps Deps) int {
+func Run(ctx context.Context, deps Deps) (code int) {
 	a := newApp(deps)
+	defer func() {
+		// Go's own exit code for a panic would read as a wrong command line.
+		if p := recover(); p != nil {
+			a.printError(fmt.Errorf("this is a mistake in loci: %v\n%s", p, debug.Stack()))
+			code = op.ExitFailed
+		}
+	}()
 	err := a.root.ExecuteContext(ctx)
 	if err != nil {
 		a.printError(err)
