@@ -1,0 +1,597 @@
+package embedded
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/loci-memory/loci/internal/index"
+)
+
+// windowDocs is how many documents are looked at together: their scores fit
+// into the first-level cache.
+const windowDocs = 4096
+
+// searcher is the scratch of one search.
+type searcher struct {
+	v     *view
+	q     *index.Query
+	f     *index.Filter
+	class byte
+	len   int // length column
+	text  bool
+
+	terms   []string // keys of the query's distinct terms
+	numbers map[string]int
+	groups  []group
+	scored  []int // terms that count in the first two rounds
+	chars   []int // terms of the last round
+	kinds   []*searchKind
+
+	acc   [windowDocs]uint32
+	seen  [windowDocs / 64]uint64
+	tmp   [windowDocs / 64]uint64
+	bits  [][]uint64 // filters' storage, part by part
+	nbits int
+	order []int
+	bound []uint32
+	taken []int64 // ids of hits of earlier rounds, ascending
+}
+
+// group is a query word: any alternative, all of whose terms must be there.
+type group struct {
+	alts [][]int
+}
+
+// simple is the group's only term, or -1.
+func (g *group) simple() int {
+	if len(g.alts) == 1 && len(g.alts[0]) == 1 {
+		return g.alts[0][0]
+	}
+	return -1
+}
+
+// searchKind is a partition over all segments of the snapshot.
+type searchKind struct {
+	key     partKey
+	parts   []*searchPart
+	weights []float32 // by term: idf * (k1+1) * scale
+	norms   normTable
+}
+
+// searchPart is a partition's share of one segment or of the tail.
+type searchPart struct {
+	kind   *searchKind
+	seg    segView
+	part   int
+	tail   *tailPart // a copy of the slices; nil for a segment
+	rev    int64
+	lo, hi uint32
+	lens   []uint8
+	sorted bool // ids ascend with document numbers
+	filter docFilter
+	tf     tailFilter
+	cur    []cursor
+	bounds []int // block pointer of each term, for window bounds
+}
+
+func (p *searchPart) id(doc uint32) int64 {
+	if p.tail != nil {
+		return p.tail.ids[doc]
+	}
+	return p.seg.id(doc)
+}
+
+func (p *searchPart) thread(doc uint32) int64 {
+	if p.tail != nil {
+		return int64(p.tail.thread[doc])
+	}
+	return int64(p.seg.thread(doc))
+}
+
+func (p *searchPart) position(doc uint32) int64 {
+	if p.tail != nil {
+		return p.tail.position[doc]
+	}
+	return p.seg.position(doc)
+}
+
+func (p *searchPart) deleted(doc uint32) bool {
+	if p.tail != nil {
+		d := p.tail.deleted[doc].Load()
+		return d != 0 && d <= p.rev
+	}
+	return p.seg.del.has(doc)
+}
+
+// accept says whether a document may be a hit.
+func (p *searchPart) accept(doc uint32) bool { return p.filter.accept(doc) && !p.deleted(doc) }
+
+// minID is a lower bound of the ids from doc on.
+func (p *searchPart) minID(doc uint32) int64 {
+	if p.sorted {
+		return p.id(doc)
+	}
+	return 0
+}
+
+func (p *searchPart) norm(doc uint32) float32 {
+	if len(p.lens) == 0 {
+		return p.kind.norms[0]
+	}
+	return p.kind.norms[p.lens[doc]]
+}
+
+var searchers = sync.Pool{New: func() any { return &searcher{numbers: map[string]int{}} }}
+
+// Search implements index.View.
+func (v *view) Search(q index.Query, f index.Filter, o index.Options) (res index.Result, err error) {
+	s := searchers.Get().(*searcher)
+	defer func() {
+		if r := recover(); r != nil {
+			// A file whose checksums are right but whose content is not: the
+			// scratch may be half-way through anything, so it is not reused.
+			err = fmt.Errorf("%w: %v", errDamaged, r)
+			return
+		}
+		s.release()
+	}()
+	s.prepare(v, &q, &f)
+	if len(s.kinds) == 0 || len(s.terms) == 0 {
+		return res, nil
+	}
+	if o.Total {
+		res.Total = s.total()
+	}
+	res.Hits = s.rounds(o)
+	return res, nil
+}
+
+func (s *searcher) release() {
+	s.v, s.q, s.f = nil, nil, nil
+	s.kinds = s.kinds[:0]
+	clear(s.numbers)
+	searchers.Put(s)
+}
+
+// prepare resolves the query's terms and opens every partition that the filter
+// names.
+func (s *searcher) prepare(v *view, q *index.Query, f *index.Filter) {
+	s.v, s.q, s.f = v, q, f
+	s.terms, s.groups, s.scored, s.chars = s.terms[:0], s.groups[:0], s.scored[:0], s.chars[:0]
+	s.nbits, s.taken = 0, s.taken[:0]
+	s.text = false
+	switch q.Field {
+	case index.FieldName:
+		s.class, s.len = className, lenName
+	case index.FieldPath:
+		s.class, s.len = classPath, lenPath
+	case index.FieldText:
+		s.class, s.len, s.text = classAll, lenText, true
+	default:
+		s.class, s.len = classAll, lenAll
+	}
+	for _, g := range q.Groups {
+		var r group
+		for _, alt := range g.Alternatives {
+			var terms []int
+			for _, t := range alt {
+				terms = append(terms, s.scoredTerm(t))
+			}
+			if len(terms) > 0 {
+				r.alts = append(r.alts, terms)
+			}
+		}
+		if len(r.alts) > 0 {
+			s.groups = append(s.groups, r)
+		}
+		for _, t := range g.Optional {
+			s.scoredTerm(t)
+		}
+	}
+	for _, c := range q.Chars {
+		if n := s.termNumber(c); !slices.Contains(s.chars, n) {
+			s.chars = append(s.chars, n)
+		}
+	}
+	for _, kind := range f.Kinds {
+		s.addKind(partKey{f.Namespace, kind})
+	}
+}
+
+func (s *searcher) termNumber(term string) int {
+	key := string(s.class) + term
+	n, ok := s.numbers[key]
+	if !ok {
+		n = len(s.terms)
+		s.numbers[key] = n
+		s.terms = append(s.terms, key)
+	}
+	return n
+}
+
+func (s *searcher) scoredTerm(term string) int {
+	n := s.termNumber(term)
+	if !slices.Contains(s.scored, n) {
+		s.scored = append(s.scored, n)
+	}
+	return n
+}
+
+// addKind opens a partition in every segment and works out its statistics,
+// which no other partition has a part in.
+func (s *searcher) addKind(key partKey) {
+	k := &searchKind{key: key}
+	var stats fieldStats
+	df := make([]int64, len(s.terms))
+	for _, seg := range s.v.segs {
+		part, ok := seg.partition(key)
+		if !ok {
+			continue
+		}
+		r := &seg.parts[part]
+		p := &searchPart{kind: k, seg: seg, part: part, rev: s.v.rev, lo: r.lo, hi: r.hi, lens: seg.lens(s.len), sorted: true}
+		stats.add(&r.stats, 1)
+		gone := seg.deletes.statsAt(part, s.v.rev)
+		stats.add(&gone, -1)
+		p.cur = make([]cursor, len(s.terms))
+		for i, t := range s.terms {
+			p.cur[i].blk = -1
+			if n, ok := seg.lookup([]byte(t)); ok {
+				p.cur[i].reset(seg.list(n, r.lo, r.hi))
+				df[i] += int64(p.cur[i].df)
+				if seg.del.count > 0 {
+					df[i] -= seg.deletes.termCount(part, n, s.v.rev)
+				}
+			}
+		}
+		k.parts = append(k.parts, p)
+	}
+	for _, tv := range s.v.tails {
+		if p := s.tailPart(k, tv, df, &stats); p != nil {
+			k.parts = append(k.parts, p)
+		}
+	}
+	n := stats.docs[s.len]
+	if n <= 0 || len(k.parts) == 0 {
+		return
+	}
+	k.norms.fill(float64(stats.sum[s.len]) / float64(n))
+	k.weights = make([]float32, len(s.terms))
+	for i := range k.weights {
+		k.weights[i] = float32(idf(n, max(df[i], 0)) * (k1 + 1) * scale)
+	}
+	for _, p := range k.parts {
+		p.bounds = make([]int, len(s.terms))
+		if p.tail != nil {
+			p.tf = tailFilter{p.tail, s.f}
+			p.filter = docFilter{mode: filterTail, tail: &p.tf}
+			continue
+		}
+		for len(s.bits) <= s.nbits {
+			s.bits = append(s.bits, nil)
+		}
+		p.filter = segmentFilter(p.seg.segment, p.part, s.f, &s.bits[s.nbits])
+		if p.filter.mode == filterBits {
+			s.nbits++
+		}
+	}
+	s.kinds = append(s.kinds, k)
+}
+
+// tailPart takes what the snapshot covers of a partition's documents in the
+// tail.
+func (s *searcher) tailPart(k *searchKind, tv tailView, df []int64, stats *fieldStats) *searchPart {
+	tv.mu.RLock()
+	defer tv.mu.RUnlock()
+	tp := tv.parts[k.key]
+	if tp == nil {
+		return nil
+	}
+	n := tp.count(tv.covered)
+	if n == 0 {
+		return nil
+	}
+	st := tp.statsAt(n, s.v.rev)
+	stats.add(&st, 1)
+	view := *tp
+	p := &searchPart{kind: k, tail: &view, rev: s.v.rev, hi: n, lens: view.lens[s.len], sorted: view.sorted}
+	p.cur = make([]cursor, len(s.terms))
+	for i, t := range s.terms {
+		l, gone := tp.list(t, n, s.v.rev)
+		p.cur[i].reset(l)
+		df[i] += int64(l.df) - gone
+	}
+	return p
+}
+
+// rounds runs the three rounds and puts their hits one behind the other.
+func (s *searcher) rounds(o index.Options) []index.Hit {
+	var all, anyOf, chars topK
+	if len(s.groups) > 0 {
+		all.reset(o.Limit)
+		s.each(func(p *searchPart) { s.every(p, &all) })
+		found := len(all.heap)
+		s.take(all.heap)
+		if found < o.Limit && (len(s.groups) > 1 || s.groups[0].simple() < 0 || len(s.scored) > 1) {
+			anyOf.reset(o.Limit - found)
+			s.each(func(p *searchPart) { s.any(p, s.scored, &anyOf) })
+		}
+	}
+	if found := len(all.heap) + len(anyOf.heap); found < o.Limit && len(s.chars) > 0 {
+		s.take(anyOf.heap)
+		chars.reset(o.Limit - found)
+		s.each(func(p *searchPart) { s.any(p, s.chars, &chars) })
+	}
+	hits := make([]index.Hit, 0, len(all.heap)+len(anyOf.heap)+len(chars.heap))
+	emit := func(t *topK, round index.Round, raise float64) float64 {
+		top := raise
+		for i, c := range t.sorted() {
+			bm25 := float64(c.score) / scale
+			if i == 0 {
+				top = bm25 + raise
+			}
+			hits = append(hits, index.Hit{ID: c.id, Round: round, BM25: bm25, Score: bm25 + raise, Thread: c.part.thread(c.doc)})
+		}
+		return top
+	}
+	// From the last round to the first, since each stands above the next by its
+	// best score.
+	raise := emit(&chars, index.RoundChar, 0)
+	raise = emit(&anyOf, index.RoundAny, raise)
+	emit(&all, index.RoundAll, raise)
+	slices.SortFunc(hits, compareHits)
+	return hits
+}
+
+func compareHits(a, b index.Hit) int {
+	switch {
+	case a.Score != b.Score:
+		return cmpInt(a.Score > b.Score)
+	case a.ID != b.ID:
+		return cmpInt(a.ID < b.ID)
+	default:
+		return 0
+	}
+}
+
+// take notes hits that later rounds must leave out.
+func (s *searcher) take(hits []candidate) {
+	for _, c := range hits {
+		s.taken = append(s.taken, c.id)
+	}
+	slices.Sort(s.taken)
+}
+
+func (s *searcher) isTaken(id int64) bool {
+	if len(s.taken) == 0 {
+		return false
+	}
+	_, ok := slices.BinarySearch(s.taken, id)
+	return ok
+}
+
+func (s *searcher) each(f func(p *searchPart)) {
+	for _, k := range s.kinds {
+		for _, p := range k.parts {
+			if p.filter.mode != filterNone {
+				f(p)
+			}
+		}
+	}
+}
+
+// share is what a term adds to the score of the document its cursor stands on.
+func (s *searcher) share(p *searchPart, term int, norm float32) uint32 {
+	tf, extra := p.cur[term].freq()
+	if s.text {
+		tf -= extra
+		if tf == 0 {
+			return 0
+		}
+	}
+	return max(contribution(p.kind.weights[term], tf, norm), 1)
+}
+
+// score is the whole score of a document over some terms.
+func (s *searcher) score(p *searchPart, terms []int, doc uint32) (sum uint32) {
+	norm := p.norm(doc)
+	for _, t := range terms {
+		if p.cur[t].seek(doc) == doc {
+			sum += s.share(p, t, norm)
+		}
+	}
+	return sum
+}
+
+// offer puts a document into the heap unless it is deleted, filtered out or
+// taken.
+func (s *searcher) offer(p *searchPart, doc uint32, score uint32, h *topK) {
+	if id := p.id(doc); score >= h.need(id) && p.accept(doc) && !s.isTaken(id) {
+		h.add(candidate{score: score, id: id, part: p, doc: doc})
+	}
+}
+
+// windowBounds writes to s.bound the most that each term can add to a document
+// of [w, end), and gives their sum and, when it is 0, the first document at which
+// any term has a posting.
+func (s *searcher) windowBounds(p *searchPart, terms []int, w, end uint32) (sum uint32, next uint32) {
+	s.bound = s.bound[:0]
+	next = none
+	for _, t := range terms {
+		c := &p.cur[t]
+		var most uint32
+		if c.nonEmpty {
+			i := c.findBlock(p.bounds[t], w)
+			p.bounds[t] = i
+			for ; i < c.b1; i++ {
+				first := c.firstDoc(i)
+				if first >= end {
+					next = min(next, first)
+					break
+				}
+				maxTF, minLen := c.plist.bounds(i)
+				if s.text || s.len != lenAll {
+					minLen = 0
+				}
+				most = max(most, contribution(p.kind.weights[t], maxTF, p.kind.norms[minLen]), 1)
+				if c.lastDoc(i) >= end {
+					break
+				}
+			}
+		}
+		s.bound = append(s.bound, most)
+		sum += most
+	}
+	return sum, next
+}
+
+// firstDoc is the first document of block i.
+func (l *plist) firstDoc(i int) uint32 {
+	v := l.block(i)
+	return v.doc(0)
+}
+
+// resetBounds starts window bounds from the first block again.
+func (p *searchPart) resetBounds() {
+	for i := range p.bounds {
+		p.bounds[i] = p.cur[i].b0
+	}
+}
+
+// any finds the best documents that hold any of the terms: MaxScore (Turtle and
+// Flood, "Query Evaluation: Strategies and Optimizations", 1995) by windows. In
+// each window the terms that together cannot lift a document into the heap are
+// only looked up for documents that the others have found.
+func (s *searcher) any(p *searchPart, terms []int, h *topK) {
+	if p.filter.mode == filterList && len(p.filter.list)*len(terms)*8 < s.totalDF(p, terms) {
+		for _, doc := range p.filter.list {
+			if sc := s.score(p, terms, doc); sc > 0 {
+				s.offer(p, doc, sc, h)
+			}
+		}
+		return
+	}
+	p.resetBounds()
+	for w := p.lo; w < p.hi; {
+		end := min(w+windowDocs, p.hi)
+		sum, next := s.windowBounds(p, terms, w, end)
+		if sum == 0 {
+			if next >= p.hi {
+				return
+			}
+			w += (next - w) / windowDocs * windowDocs
+			continue
+		}
+		if need := h.need(p.minID(w)); sum >= need {
+			s.anyWindow(p, terms, w, end, need, h)
+		}
+		w = end
+	}
+}
+
+func (s *searcher) totalDF(p *searchPart, terms []int) (n int) {
+	for _, t := range terms {
+		n += int(p.cur[t].df)
+	}
+	return n
+}
+
+func (s *searcher) anyWindow(p *searchPart, terms []int, w, end, need uint32, h *topK) {
+	// Terms by what they can add, least first.
+	s.order = s.order[:0]
+	for i, m := range s.bound {
+		if m > 0 {
+			s.order = append(s.order, i)
+		}
+	}
+	slices.SortFunc(s.order, func(a, b int) int {
+		if s.bound[a] != s.bound[b] {
+			return cmpInt(s.bound[a] < s.bound[b])
+		}
+		return a - b
+	})
+	rest := uint32(0) // what the terms that are only looked up can add
+	first := 0
+	for first < len(s.order) && rest+s.bound[s.order[first]] < need {
+		rest += s.bound[s.order[first]]
+		first++
+	}
+	for _, i := range s.order[first:] {
+		s.accumulate(p, terms[i], w, end)
+	}
+	lookups := s.order[:first]
+	for word, bits := range s.seen {
+		if bits == 0 {
+			continue
+		}
+		s.seen[word] = 0
+		for ; bits != 0; bits &= bits - 1 {
+			n := uint32(word*64 + trailingZeros(bits))
+			score := s.acc[n]
+			s.acc[n] = 0
+			if score+rest < need {
+				continue
+			}
+			doc := w + n
+			left := rest
+			norm := p.norm(doc)
+			for j := len(lookups) - 1; j >= 0; j-- {
+				i := lookups[j]
+				left -= s.bound[i]
+				if c := &p.cur[terms[i]]; c.seek(doc) == doc {
+					score += s.share(p, terms[i], norm)
+				}
+				if score+left < need {
+					break
+				}
+			}
+			if score >= need {
+				s.offer(p, doc, score, h)
+				need = h.need(p.minID(w))
+			}
+		}
+	}
+}
+
+// accumulate adds a term's shares to the window's scores.
+func (s *searcher) accumulate(p *searchPart, term int, w, end uint32) {
+	c := &p.cur[term]
+	doc := c.seek(w)
+	if doc >= end {
+		return
+	}
+	weight := p.kind.weights[term]
+	norms := &p.kind.norms
+	for {
+		n := c.view.n
+		tfs, extras := c.view.tfs, c.view.extras
+		for i := c.pos; i < n; i++ {
+			doc := c.buf[i&(blockSize-1)]
+			if doc >= end {
+				c.pos = i
+				return
+			}
+			tf := c.view.tf
+			if tfs != nil {
+				tf = tfs[i]
+			}
+			if s.text && extras != nil {
+				if tf -= extras[i]; tf == 0 {
+					continue
+				}
+			}
+			norm := norms[0]
+			if len(p.lens) != 0 {
+				norm = norms[p.lens[doc]]
+			}
+			at := doc - w
+			s.acc[at&(windowDocs-1)] += max(contribution(weight, tf, norm), 1)
+			s.seen[at/64&(windowDocs/64-1)] |= 1 << (at & 63)
+		}
+		if c.blk+1 >= c.b1 {
+			return
+		}
+		c.load(c.blk + 1)
+	}
+}
