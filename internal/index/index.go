@@ -141,17 +141,23 @@ type Hit struct {
 	Score  float64
 	BM25   float64
 	Thread int64
+	// NeighbourAdd and ThreadAdd are what the weights of Options added to Score.
+	NeighbourAdd float64
+	ThreadAdd    float64
 }
 
 // Options tune a search.
 type Options struct {
 	Limit int // candidates wanted
 	Total bool
-	// NeighbourWeight and ThreadWeight add shares of the neighbouring records'
-	// and of the thread's own score; see package embedded.
+	// NeighbourWeight adds that share of the BM25 score of the better of the two
+	// records next to a hit in its thread, of those that the filter lets see. The
+	// neighbours of candidates become candidates.
 	NeighbourWeight float64
-	ThreadWeight    float64
-	ByThread        bool // rank threads, half by best record, half as one document
+	// ThreadWeight adds that share of the score of the hit's thread, taken as
+	// one document of what the filter lets see of it.
+	ThreadWeight float64
+	ByThread     bool // rank threads, half by best record, half as one document
 }
 
 // Result is the answer to a search: hits by descending score, ties by

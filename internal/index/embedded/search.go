@@ -73,6 +73,9 @@ type searchPart struct {
 	tf     tailFilter
 	cur    []cursor
 	bounds []int // block pointer of each term, for window bounds
+	// threads are the tail's documents by thread, in the order of their
+	// positions; made when first asked for.
+	threads map[uint32][]uint32
 }
 
 func (p *searchPart) id(doc uint32) int64 {
@@ -318,12 +321,12 @@ func (s *searcher) rounds(o index.Options) []index.Hit {
 			s.each(func(p *searchPart) { s.any(p, s.scored, &anyOf) })
 		}
 	}
-	if found := len(all.heap) + len(anyOf.heap); found < o.Limit && len(s.chars) > 0 {
+	if n := len(all.heap) + len(anyOf.heap); n < o.Limit && len(s.chars) > 0 {
 		s.take(anyOf.heap)
-		chars.reset(o.Limit - found)
+		chars.reset(o.Limit - n)
 		s.each(func(p *searchPart) { s.any(p, s.chars, &chars) })
 	}
-	hits := make([]index.Hit, 0, len(all.heap)+len(anyOf.heap)+len(chars.heap))
+	found := make([]ranked, 0, len(all.heap)+len(anyOf.heap)+len(chars.heap))
 	emit := func(t *topK, round index.Round, raise float64) float64 {
 		top := raise
 		for i, c := range t.sorted() {
@@ -331,7 +334,8 @@ func (s *searcher) rounds(o index.Options) []index.Hit {
 			if i == 0 {
 				top = bm25 + raise
 			}
-			hits = append(hits, index.Hit{ID: c.id, Round: round, BM25: bm25, Score: bm25 + raise, Thread: c.part.thread(c.doc)})
+			found = append(found, ranked{part: c.part, doc: c.doc, hit: index.Hit{
+				ID: c.id, Round: round, BM25: bm25, Score: bm25 + raise, Thread: c.part.thread(c.doc)}})
 		}
 		return top
 	}
@@ -340,8 +344,22 @@ func (s *searcher) rounds(o index.Options) []index.Hit {
 	raise := emit(&chars, index.RoundChar, 0)
 	raise = emit(&anyOf, index.RoundAny, raise)
 	emit(&all, index.RoundAll, raise)
+	if o.NeighbourWeight > 0 || o.ThreadWeight > 0 || o.ByThread {
+		found = s.rankThreads(found, o)
+	}
+	hits := make([]index.Hit, len(found))
+	for i := range found {
+		hits[i] = found[i].hit
+	}
 	slices.SortFunc(hits, compareHits)
-	return hits
+	return hits[:min(len(hits), o.Limit)]
+}
+
+// ranked is a hit with its place in the index.
+type ranked struct {
+	part *searchPart
+	doc  uint32
+	hit  index.Hit
 }
 
 func compareHits(a, b index.Hit) int {
