@@ -72,7 +72,7 @@ func checkPartial(schema *jsonschema.Schema, raw []byte, partial bool) error {
 	if !utf8.Valid(raw) {
 		return errs.Invalid("", "the input is not valid UTF-8")
 	}
-	c := checker{data: raw, partial: partial}
+	c := checker{data: raw, partial: partial, free: &jsonschema.Schema{}}
 	c.space()
 	if err := c.value(schema, 0); err != nil {
 		return err
@@ -100,7 +100,8 @@ type checker struct {
 	data    []byte
 	pos     int
 	path    []string
-	partial bool // what the outermost object needs may still be missing
+	partial bool               // what the outermost object needs may still be missing
+	free    *jsonschema.Schema // of a value that belongs to the caller
 }
 
 func (c *checker) field() string {
@@ -139,9 +140,6 @@ func (c *checker) peek() byte {
 	}
 	return 0
 }
-
-// anything is the schema of a value that belongs to the caller.
-var anything = &jsonschema.Schema{}
 
 func (c *checker) value(s *jsonschema.Schema, depth int) error {
 	if depth > MaxInputDepth {
@@ -219,7 +217,7 @@ func (c *checker) object(s *jsonschema.Schema, depth int) error {
 			return c.invalid("has the field %s twice", quoteShort(key))
 		}
 		seen[key] = true
-		sub := anything
+		sub := c.free
 		if p := s.Properties[key]; p != nil {
 			sub = p
 		} else if closed(s) {
@@ -260,7 +258,7 @@ func (c *checker) array(s *jsonschema.Schema, depth int) error {
 	c.pos++
 	sub := s.Items
 	if sub == nil {
-		sub = anything
+		sub = c.free
 	}
 	c.space()
 	if c.peek() == ']' {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loci-memory/loci/internal/cli"
 	"github.com/loci-memory/loci/internal/httpapi"
+	"github.com/spf13/cobra"
 )
 
 func main() {
@@ -22,7 +23,10 @@ func main() {
 
 // deps wires the command line to the rest of the program.
 func deps(args []string) cli.Deps {
-	return cli.Deps{Args: args, Version: version(), Serve: serve}
+	return cli.Deps{
+		Args: args, Version: version(), Serve: serve,
+		Extra: []func(*cli.App) *cobra.Command{demoCommand},
+	}
 }
 
 func serve(ctx context.Context, cfg cli.ServeConfig) error {

@@ -231,6 +231,9 @@ func (a *App) JSON() bool { return a.settings.json() }
 // Quiet says whether notes and progress are unwanted.
 func (a *App) Quiet() bool { return a.settings.quiet() }
 
+// Color says whether text on standard output should be coloured.
+func (a *App) Color() bool { return a.painter(a.deps.Stdout).color }
+
 // DataDir is the data directory in force.
 func (a *App) DataDir() string { return a.settings.data() }
 

@@ -29,7 +29,10 @@ func TestConversation(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "on", "demand")
 	fixed := func(d *Deps) {
 		d.Open = func(ctx context.Context, dir string, opts *loci.Options) (*loci.DB, error) {
-			o := *opts
+			o := loci.Options{}
+			if opts != nil {
+				o = *opts
+			}
 			o.Clock = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 			return loci.Open(ctx, dir, &o)
 		}
@@ -44,7 +47,7 @@ func TestConversation(t *testing.T) {
 		{args: words("search tide --explain --with-total"), out: "1 of 1"},
 		{args: words("memories list"), out: "ID  TYPE       CREATED     TAGS     JUDGMENT\n1   knowledge  2026-01-02  harbour  The tide table is updated weekly.\n"},
 		{args: words("memories list --limit 1 --scope public --scope private"), out: "There are more: --after 1"},
-		{args: words("memories get 1"), out: "judgment          The tide table is updated weekly.\n"},
+		{args: words("memories get 1"), out: "judgment              The tide table is updated weekly.\n"},
 		{args: words("memories get 2"), code: 3, err: "error: "},
 		{args: words("memories get 9 --json"), code: 3, err: `{"error":{"code":"not_found","operation":"memories.get"`},
 		{args: words("memories upsert --id 1 --judgment x --expected-revision 77"), code: 4, err: "expected_revision"},
