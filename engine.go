@@ -76,6 +76,13 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 		return nil, err
 	}
 	e.goTask(e.pruneLoop)
+	if e.store.Counters().Records() == 0 {
+		// An empty store is checked at no cost, so that health has something
+		// to say from the start.
+		if err := e.checkIntegrity(ctx); err != nil {
+			return nil, err
+		}
+	}
 	open := opts.openIndex
 	if open == nil {
 		open = openIndex

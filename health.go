@@ -52,12 +52,20 @@ func (db *DB) DeepHealth(ctx context.Context) (*HealthReport, error) {
 		return nil, err
 	}
 	defer db.eng.gate.leave()
-	check, err := db.eng.store.DeepCheck(ctx)
-	if err != nil {
+	if err := db.eng.checkIntegrity(ctx); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	db.eng.integrity.Store(&integrityResult{Check: check, atUS: db.eng.clock().UnixMicro()})
 	return db.eng.health(), nil
+}
+
+// checkIntegrity runs the deep check and keeps its result for health.
+func (e *engine) checkIntegrity(ctx context.Context) error {
+	check, err := e.store.DeepCheck(ctx)
+	if err != nil {
+		return err
+	}
+	e.integrity.Store(&integrityResult{Check: check, atUS: e.clock().UnixMicro()})
+	return nil
 }
 
 // health reads counters only.
