@@ -24,6 +24,7 @@ const (
 // operation is a caller's write on its way through the writer.
 type operation struct {
 	fn       func(*WriteTx) error
+	between  func() // instead of fn: runs while no transaction is open
 	state    atomic.Int32
 	done     chan struct{}
 	revision int64
@@ -49,6 +50,7 @@ type writer struct {
 
 	group   []*operation
 	changes []Change
+	held    *operation // a between that ended the group before it
 
 	commitTime time.Duration // moving average
 	callers    int           // estimate of those that come back for another write
@@ -135,7 +137,10 @@ func (w *writer) submit(ctx context.Context, fn func(*WriteTx) error) (int64, er
 	if err := ctx.Err(); err != nil {
 		return 0, errs.Wrap(errs.Canceled, err, "the context ended first")
 	}
-	op := &operation{fn: fn, done: make(chan struct{})}
+	return w.enqueue(ctx, &operation{fn: fn, done: make(chan struct{})})
+}
+
+func (w *writer) enqueue(ctx context.Context, op *operation) (int64, error) {
 	select {
 	case w.queue <- op:
 	case <-ctx.Done():
@@ -191,6 +196,16 @@ func (w *writer) runGroup(first *operation) {
 	if !first.state.CompareAndSwap(operationQueued, operationTaken) {
 		return
 	}
+	if first.between != nil {
+		w.runBetween(first)
+		return
+	}
+	defer func() {
+		if op := w.held; op != nil {
+			w.held = nil
+			w.runBetween(op)
+		}
+	}()
 	w.group, w.changes = w.group[:0], w.changes[:0]
 	w.next = w.state
 	began := time.Now()
@@ -227,6 +242,16 @@ func (w *writer) runGroup(first *operation) {
 	w.answer(w.group, err)
 	w.callers = n + len(w.queue)
 	w.boundLog()
+}
+
+func (w *writer) runBetween(op *operation) {
+	defer func() {
+		if r := recover(); r != nil {
+			op.err = errs.New(errs.Storage, "a step between two writes failed: %v", r)
+		}
+		close(op.done)
+	}()
+	op.between()
 }
 
 // runOne runs one operation inside its savepoint.
@@ -276,6 +301,9 @@ func (w *writer) following(began time.Time, waited *bool) *operation {
 	if op := w.poll(); op != nil {
 		return op
 	}
+	if w.held != nil {
+		return nil
+	}
 	if *waited || len(w.group) >= w.callers || w.skipWaits > 0 {
 		w.skipWaits = max(0, w.skipWaits-1)
 		return nil
@@ -290,6 +318,9 @@ func (w *writer) following(began time.Time, waited *bool) *operation {
 			w.waitMisses = 0
 			return op
 		}
+		if w.held != nil {
+			return nil
+		}
 	}
 	*waited = true
 	w.waitMisses++
@@ -301,9 +332,14 @@ func (w *writer) poll() *operation {
 	for {
 		select {
 		case op := <-w.queue:
-			if op.state.CompareAndSwap(operationQueued, operationTaken) {
-				return op
+			if !op.state.CompareAndSwap(operationQueued, operationTaken) {
+				continue
 			}
+			if op.between != nil {
+				w.held = op
+				return nil
+			}
+			return op
 		default:
 			return nil
 		}
