@@ -71,7 +71,7 @@ func TestWrap(t *testing.T) {
 		{"", 10, 0, ""},
 		{"one two three", 7, 0, "one two|three"},
 		{"one two three", 7, 1, "one t …"},
-		{"学而时习之，不亦说乎", 8, 0, "学而时|习之，不|亦说乎"},
+		{"学而时习之，不亦说乎", 8, 0, "学而时习|之，不亦|说乎"},
 		{"ab 学而", 5, 0, "ab 学|而"},
 		{"a\nb", 5, 0, "a|b"},
 		{"abcdefghij", 4, 0, "abcd|efgh|ij"},
