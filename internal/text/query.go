@@ -1,0 +1,107 @@
+package text
+
+import "unicode/utf8"
+
+// Limits of a query. What is beyond them is left out.
+const (
+	// MaxQueryBytes is how much of a query is read, to the last whole rune.
+	MaxQueryBytes = 32 << 10
+	// MaxQueryGroups bounds the groups of a query, and so does its Chars.
+	MaxQueryGroups = 1024
+)
+
+// A Query is an analysed query.
+type Query struct {
+	// Groups are the query's words in the order of their first occurrence,
+	// without repeats.
+	Groups []Group
+	// Chars are the single Han characters of the query's longer runs, in the
+	// order of their first occurrence, without repeats.
+	Chars []string
+}
+
+// A Group is one word of a query. A record answers it when it holds all terms
+// of any of the Alternatives. Optional terms only add to the score.
+type Group struct {
+	Alternatives [][]string
+	Optional     []string
+}
+
+// AnalyzeQuery turns a query into groups of the terms that Analyze gives for
+// documents. A query is plain words: nothing in it is an operator.
+//
+//   - A word is a group.
+//   - Each part of an identifier is a group, and the whole is an Optional term
+//     of the first of them. An identifier whose parts are all stop words is a
+//     group by its whole.
+//   - Two or more CJK characters in a row give their adjacent pairs as groups
+//     and the Han ones among them to Chars; a character on its own is a group.
+//
+// A query of stop words and punctuation has no groups and no chars.
+func AnalyzeQuery(s string) Query {
+	if len(s) > MaxQueryBytes {
+		end := MaxQueryBytes
+		for end > MaxQueryBytes-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s = s[:end]
+	}
+	q := queryBuilder{groups: map[string]int{}, chars: map[string]bool{}}
+	a := Analyzer{query: &q}
+	a.run(s)
+	return q.out
+}
+
+// queryBuilder gathers the terms of a query.
+type queryBuilder struct {
+	out    Query
+	groups map[string]int // first term of a group: its number
+	chars  map[string]bool
+	ident  []int // groups of the parts of the identifier at hand
+}
+
+func (q *queryBuilder) add(term []byte, kind termKind) {
+	switch kind {
+	case kindChar:
+		if r, _ := utf8.DecodeRune(term); !isHan(r) || q.chars[string(term)] || len(q.out.Chars) >= MaxQueryGroups {
+			return
+		}
+		q.chars[string(term)] = true
+		q.out.Chars = append(q.out.Chars, string(term))
+	case kindWhole:
+		if len(q.ident) == 0 {
+			q.group(term)
+			return
+		}
+		q.optional(q.ident[0], string(term))
+	default:
+		g := q.group(term)
+		if kind == kindPart && g >= 0 {
+			q.ident = append(q.ident, g)
+		}
+	}
+}
+
+// group gives the number of the group of a term, a new one if need be, or -1
+// when there is no room.
+func (q *queryBuilder) group(term []byte) int {
+	if g, ok := q.groups[string(term)]; ok {
+		return g
+	}
+	if len(q.out.Groups) >= MaxQueryGroups {
+		return -1
+	}
+	t, g := string(term), len(q.out.Groups)
+	q.groups[t] = g
+	q.out.Groups = append(q.out.Groups, Group{Alternatives: [][]string{{t}}})
+	return g
+}
+
+func (q *queryBuilder) optional(g int, term string) {
+	for _, t := range q.out.Groups[g].Optional {
+		if t == term {
+			return
+		}
+	}
+	q.out.Groups[g].Optional = append(q.out.Groups[g].Optional, term)
+}
