@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/index/embedded"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -32,6 +33,7 @@ type Options struct {
 	// Tests reach below the surface with these.
 	store     store.Options
 	openIndex func(context.Context, *engine, *Options) error
+	indexFS   func(embedded.FS) embedded.FS
 }
 
 // DB is an open data directory. All handles and stores taken from it share one
@@ -75,25 +77,3 @@ func version() string {
 	}
 	return "unknown"
 }
-
-// UpdateIndex brings the index up to the truth, should it be behind, and gives
-// the counters. Writes do this themselves, so it is rarely needed and cheap.
-func (db *DB) UpdateIndex(ctx context.Context) (*HealthReport, error) { return db.Health(ctx) }
-
-// RebuildIndexes builds every index anew from the truth while reads and writes
-// go on, and gives the counters when done. Only one rebuild runs at a time: a
-// second call waits for the first.
-func (db *DB) RebuildIndexes(ctx context.Context) (*HealthReport, error) { panic("wip") }
-
-// RebuildProgress is a snapshot of the rebuild that runs, if any.
-func (db *DB) RebuildProgress() RebuildProgress { panic("wip") }
-
-// RegisterEventSink sends one event for each search and rebuild to sink,
-// replacing an earlier one.
-func (db *DB) RegisterEventSink(sink EventSink) error { panic("wip") }
-
-// UnregisterEventSink removes the sink and says whether there was one.
-func (db *DB) UnregisterEventSink() bool { panic("wip") }
-
-// EventSinkRegistered says whether a sink is registered.
-func (db *DB) EventSinkRegistered() bool { panic("wip") }

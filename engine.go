@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/index/embedded"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -36,6 +38,11 @@ type engine struct {
 	tasks      sync.WaitGroup
 	pruneTo    atomic.Int64
 	pruneWake  chan struct{}
+
+	rebuilds rebuilds
+	sinks    eventSinks
+	indexFS  func(embedded.FS) embedded.FS // tests make files fail with it
+	degraded degradations
 
 	integrity atomic.Pointer[integrityResult]
 	closeErr  error
@@ -65,6 +72,8 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 	}
 	e.background, e.cancel = context.WithCancel(context.Background())
 	e.hooks.e = e
+	e.indexFS = opts.indexFS
+	e.rebuilds.floor.Store(math.MaxInt64)
 	defer func() {
 		if err != nil {
 			e.shut()
@@ -92,11 +101,6 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 	}
 	return e, nil
 }
-
-// openIndex plugs the index in: it opens the one in the data directory, brings
-// it up to the truth and installs it with setIndex, or sees to its rebuild.
-// Without an index writes succeed all the same and searches are degraded.
-func openIndex(ctx context.Context, e *engine, opts *Options) error { return nil }
 
 // makeDirectory gives the absolute path of dir, without symbolic links, and
 // makes it if need be.
@@ -139,7 +143,10 @@ func (e *engine) shut() error {
 	e.cancel()
 	e.tasks.Wait()
 	var errIndex, errStore error
-	if h := e.index.Swap(nil); h != nil {
+	e.sinks.close()
+	if h := e.index.Swap(nil); h != nil && h.broken.Load() {
+		abandon(h.Index)
+	} else if h != nil {
 		errIndex = errs.Wrap(errs.Index, h.Close(), "the index could not be written out")
 	}
 	if e.store != nil {
@@ -257,8 +264,8 @@ func (h *indexHooks) guard(handle *indexHandle, step func()) {
 	}
 	defer func() {
 		if recover() != nil {
-			handle.broken.Store(true)
 			h.staged = nil
+			h.e.indexBroke(handle)
 		}
 	}()
 	step()
@@ -312,6 +319,12 @@ func (e *engine) replay(ctx context.Context, ix index.Index) error {
 	if from < counters.JournalFloor || from > counters.Revision {
 		return errRebuild
 	}
+	return e.follow(ctx, ix, from)
+}
+
+// follow brings an index that is not in use yet from a revision up to the
+// truth.
+func (e *engine) follow(ctx context.Context, ix index.Index, from int64) error {
 	cursor, done := store.AfterRevision(from), false
 	for !done {
 		err := e.read(ctx, func(tx *store.ReadTx) error {
@@ -381,7 +394,7 @@ func (e *engine) pruneLoop() {
 			return
 		case <-e.pruneWake:
 			// When it fails the rows stay until the next checkpoint.
-			_ = e.store.PruneJournal(e.background, e.pruneTo.Load())
+			_ = e.store.PruneJournal(e.background, min(e.pruneTo.Load(), e.rebuilds.floor.Load()))
 		}
 	}
 }

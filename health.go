@@ -76,7 +76,8 @@ func (e *engine) health() *HealthReport {
 		Revision:      c.Revision,
 		RecordCount:   c.Records(),
 		Counts:        map[string]int64{},
-		LastDegraded:  []Degrade{},
+		LastDegraded:  e.degraded.list(),
+		DroppedEvents: e.sinks.dropped.Load(),
 	}
 	for number, n := range c.Counts {
 		if n > 0 {
@@ -94,11 +95,4 @@ func (e *engine) health() *HealthReport {
 		report.Integrity, report.ForeignKeyErrors, report.IntegrityAtUS = r.Integrity, r.ForeignKeyErrors, r.atUS
 	}
 	return report
-}
-
-// RebuildProgress is a snapshot of an index rebuild.
-type RebuildProgress struct {
-	Active    bool  `json:"active"`
-	Processed int64 `json:"processed"` // records read so far
-	Total     int64 `json:"total"`     // records there were when it began
 }

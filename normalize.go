@@ -1,6 +1,6 @@
 package loci
 
-import "strings"
+import "github.com/loci-memory/loci/internal/text"
 
 // normalize is the one normalisation of tags, judgments and query terms.
-func normalize(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }
+func normalize(s string) string { return text.Normalize(s) }

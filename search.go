@@ -1,7 +1,5 @@
 package loci
 
-import "context"
-
 // MatchField says which field of a record a text search looks at.
 type MatchField string
 
@@ -22,6 +20,17 @@ const (
 	GroupThread GroupBy = "thread"
 )
 
+// Fusion says how a search makes one score of the paths' scores.
+type Fusion string
+
+// The fusions. FusionRRF sums weight / (60 + rank) over the paths, rank from 1
+// (Cormack, Clarke and Buettcher, "Reciprocal Rank Fusion", 2009). FusionScore
+// sums the paths' scores, each scaled to 0..1 over its candidates.
+const (
+	FusionRRF   Fusion = "rrf"
+	FusionScore Fusion = "score"
+)
+
 // SearchRequest asks for the records that answer a query best.
 type SearchRequest struct {
 	Query           string     `json:"query"` // required, not blank
@@ -30,13 +39,14 @@ type SearchRequest struct {
 	Limit           *int       `json:"limit,omitempty"`            // 1..10000, default 10
 	CandidateLimit  *int       `json:"candidate_limit,omitempty"`  // default max(5*limit, 100)
 	MatchField      MatchField `json:"match_field,omitempty"`      // default all
+	Fusion          Fusion     `json:"fusion,omitempty"`           // default rrf
 	TextWeight      *float64   `json:"text_weight,omitempty"`      // default 1
 	NeighbourWeight float64    `json:"neighbour_weight,omitempty"` // share of the better neighbour's score, 0..1
 	ThreadWeight    float64    `json:"thread_weight,omitempty"`    // share of the thread's own score, 0..1
 	GroupBy         GroupBy    `json:"group_by,omitempty"`         // default none
-	RecencyWeight   float64    `json:"recency_weight,omitempty"`
-	StrengthWeight  float64    `json:"strength_weight,omitempty"`
-	WithTotal       bool       `json:"with_total,omitempty"` // count all matching records
+	RecencyWeight   float64    `json:"recency_weight,omitempty"`   // adds up to this share of the best score to new records
+	StrengthWeight  float64    `json:"strength_weight,omitempty"`  // likewise to strong memories
+	WithTotal       bool       `json:"with_total,omitempty"`       // count all matching records
 	Explain         bool       `json:"explain,omitempty"`
 	NoText          bool       `json:"no_text,omitempty"` // leave the text path out
 }
@@ -97,6 +107,3 @@ type SearchResult struct {
 	Total           *int64            `json:"total,omitempty"`
 	Diagnostics     SearchDiagnostics `json:"diagnostics"`
 }
-
-// Search finds the records that answer a query best.
-func (db *DB) Search(ctx context.Context, req SearchRequest) (*SearchResult, error) { panic("wip") }

@@ -23,8 +23,11 @@ type Options struct {
 	// written to a file. 0 means 10,000 documents and 8 MiB.
 	TailDocs  int
 	TailBytes int
-	// Building opens an index that is being rebuilt; see Index.SetCursor.
-	Building bool
+	// Building opens an index that is being rebuilt; see Index.SetCursor. A new
+	// one stands at BaseRevision, from which the journal has to be read when all
+	// records are in.
+	Building     bool
+	BaseRevision int64
 	// OnCheckpoint is called, on a goroutine of the index, after the files cover
 	// a later revision.
 	OnCheckpoint func(revision int64)
@@ -188,6 +191,14 @@ func (ix *Index) SetComplete() {
 	ix.built = true
 }
 
+// Abandon lets go of all files without writing anything more, after a failure
+// that leaves the state in memory in doubt.
+func (ix *Index) Abandon() {
+	if ix.stop() {
+		ix.letGo()
+	}
+}
+
 // Prepare implements index.Index.
 func (ix *Index) Prepare(d *index.Document) *index.Prepared {
 	return &index.Prepared{Document: d, Analysed: analyse(ix.opts.Analyze, d)}
@@ -197,6 +208,12 @@ func (ix *Index) Prepare(d *index.Document) *index.Prepared {
 // other Stage and no swap of segments may come between.
 func (ix *Index) Stage(revision int64, changes []index.Change) {
 	ix.write.Lock()
+	staged := false
+	defer func() {
+		if !staged {
+			ix.write.Unlock() // a panic is on its way to the caller
+		}
+	}()
 	for len(ix.tails) > maxFrozen && ix.flushErr == nil && !ix.closed {
 		ix.frozenOK.Wait()
 	}
@@ -218,6 +235,7 @@ func (ix *Index) Stage(revision int64, changes []index.Change) {
 	ix.ring = append(ix.ring, u.snapshot)
 	ix.live = append(ix.live, u.snapshot)
 	ix.mu.Unlock()
+	staged = true
 }
 
 // remove marks the document of a record as deleted, wherever it is.
@@ -461,22 +479,37 @@ func (ix *Index) Flush() error {
 // Close writes what is worth writing and lets go of all files but those that
 // open views still hold.
 func (ix *Index) Close() error {
+	if !ix.stop() {
+		return nil
+	}
+	ix.write.Lock()
+	n := len(ix.tails)
+	worth := n > 1 || ix.tails[n-1].docs >= closeFlushDocs || !ix.built
+	ix.write.Unlock()
+	var err error
+	if worth {
+		err = ix.Flush()
+	}
+	ix.letGo()
+	return err
+}
+
+// stop ends the background work; false when that was done before.
+func (ix *Index) stop() bool {
 	ix.write.Lock()
 	if ix.closed {
 		ix.write.Unlock()
-		return nil
+		return false
 	}
 	ix.closed = true
 	ix.frozenOK.Broadcast()
-	tails := len(ix.tails)
-	tailDocs := ix.tails[tails-1].docs
 	ix.write.Unlock()
 	close(ix.quit)
 	ix.wg.Wait()
-	var err error
-	if tails > 1 || tailDocs >= closeFlushDocs || ix.opts.Building {
-		err = ix.Flush()
-	}
+	return true
+}
+
+func (ix *Index) letGo() {
 	ix.mu.Lock()
 	ring := ix.ring
 	ix.ring = nil
@@ -485,5 +518,4 @@ func (ix *Index) Close() error {
 		ix.releaseSnapshot(s)
 	}
 	ix.releaseAll()
-	return err
 }

@@ -78,6 +78,9 @@ func (ix *Index) load() error {
 		return err
 	}
 	ix.manifest = manifest{Version: manifestVersion, StoreID: ix.opts.StoreID, Analyzer: ix.opts.Version, Complete: ix.built}
+	if ix.opts.Building {
+		ix.manifest.Revision = ix.opts.BaseRevision
+	}
 	data, err := ix.fs.ReadFile(manifestName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -358,7 +358,7 @@ func randomHistory(t *testing.T, seed uint64, fs FS) {
 	}
 	defer func() {
 		if t.Failed() {
-			ix.crash()
+			ix.Abandon()
 		}
 	}()
 	m := model{}
@@ -417,7 +417,7 @@ func randomHistory(t *testing.T, seed uint64, fs FS) {
 					t.Fatal(err)
 				}
 			} else {
-				ix.crash()
+				ix.Abandon()
 			}
 			if ix, err = Open(fs, opts); err != nil {
 				t.Fatal(err)
@@ -450,21 +450,4 @@ func randomHistory(t *testing.T, seed uint64, fs FS) {
 	if err := ix.Close(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// crash stops the index without writing anything more.
-func (ix *Index) crash() {
-	ix.write.Lock()
-	ix.closed = true
-	ix.write.Unlock()
-	close(ix.quit)
-	ix.wg.Wait()
-	ix.mu.Lock()
-	ring := ix.ring
-	ix.ring = nil
-	ix.mu.Unlock()
-	for _, s := range ring {
-		ix.releaseSnapshot(s)
-	}
-	ix.releaseAll()
 }

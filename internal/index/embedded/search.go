@@ -146,7 +146,9 @@ func (v *view) Search(q index.Query, f index.Filter, o index.Options) (res index
 	if o.Total {
 		res.Total = s.total()
 	}
-	res.Hits = s.rounds(o)
+	if o.Limit > 0 {
+		res.Hits = s.rounds(o)
+	}
 	return res, nil
 }
 

@@ -1,0 +1,428 @@
+package loci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/index/embedded"
+	"github.com/loci-memory/loci/internal/store"
+)
+
+// The index lives in <data>/index, one folder a generation: g000001, ... A
+// rebuild writes a new generation while the old one serves, and takes up an
+// unfinished one. What turned out to be damaged is set aside in a folder
+// "damaged-...", of which only the last is kept.
+const (
+	indexFolder   = "index"
+	damagedPrefix = "damaged-"
+)
+
+// RebuildProgress is a snapshot of an index rebuild.
+type RebuildProgress struct {
+	Active    bool  `json:"active"`
+	Processed int64 `json:"processed"` // records read so far
+	Total     int64 `json:"total"`     // records there were when it began
+}
+
+// rebuilds is the engine's record of index rebuilds, of which one runs at a
+// time.
+type rebuilds struct {
+	mu   sync.Mutex
+	last *rebuildRun
+	// floor is the revision from which on the running rebuild needs the journal;
+	// math.MaxInt64 when none runs.
+	floor atomic.Int64
+}
+
+type rebuildRun struct {
+	processed, total atomic.Int64
+	done             chan struct{}
+	err              error // valid when done is closed
+}
+
+func (r *rebuildRun) active() bool {
+	select {
+	case <-r.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// RebuildIndexes builds every index anew from the truth while reads and writes
+// go on, and gives the counters when done. Only one rebuild runs at a time: a
+// second call waits for the first. When ctx ends the call returns and the
+// rebuild goes on.
+func (db *DB) RebuildIndexes(ctx context.Context) (*HealthReport, error) {
+	const op = "rebuild_indexes"
+	e := db.eng
+	if err := e.enter(op); err != nil {
+		return nil, err
+	}
+	defer e.gate.leave()
+	run := e.startRebuild(nil)
+	select {
+	case <-run.done:
+	case <-ctx.Done():
+		return nil, errs.WithOp(op, ctx.Err())
+	}
+	if run.err != nil {
+		return nil, errs.WithOp(op, run.err)
+	}
+	return e.health(), nil
+}
+
+// RebuildProgress is a snapshot of the rebuild that runs, or of the last one.
+func (db *DB) RebuildProgress() RebuildProgress {
+	r := &db.eng.rebuilds
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil {
+		return RebuildProgress{}
+	}
+	return RebuildProgress{Active: r.last.active(), Processed: r.last.processed.Load(), Total: r.last.total.Load()}
+}
+
+// UpdateIndex brings the index up to the truth, should it be behind, and gives
+// the counters. Writes do this themselves, so it only has something to do when
+// the index is unusable: then it waits for the rebuild.
+func (db *DB) UpdateIndex(ctx context.Context) (*HealthReport, error) {
+	const op = "update_index"
+	if err := db.eng.enter(op); err != nil {
+		return nil, err
+	}
+	usable := db.eng.usableIndex() != nil
+	db.eng.gate.leave()
+	if !usable {
+		r, err := db.RebuildIndexes(ctx)
+		if e, ok := err.(*errs.Error); ok {
+			e.Op = op
+		}
+		return r, err
+	}
+	return db.Health(ctx)
+}
+
+// generation is one folder of index files.
+type generation struct {
+	number int
+	path   string
+}
+
+func (e *engine) indexDir() string { return filepath.Join(e.dir, indexFolder) }
+
+func (e *engine) generation(number int) generation {
+	return generation{number, filepath.Join(e.indexDir(), fmt.Sprintf("g%06d", number))}
+}
+
+// generations lists what there is, newest first.
+func (e *engine) generations() ([]generation, error) {
+	entries, err := os.ReadDir(e.indexDir())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, errs.Wrap(errs.IO, err, "the index folder cannot be read")
+	}
+	var gens []generation
+	for _, entry := range entries {
+		var n int
+		if _, err := fmt.Sscanf(entry.Name(), "g%06d", &n); err == nil && n > 0 && entry.IsDir() {
+			gens = append(gens, e.generation(n))
+		}
+	}
+	slices.SortFunc(gens, func(a, b generation) int { return b.number - a.number })
+	return gens, nil
+}
+
+// openGeneration opens a generation's files, or begins them.
+func (e *engine) openGeneration(g generation, building bool) (*embedded.Index, error) {
+	var self atomic.Pointer[embedded.Index]
+	opts := embedded.Options{
+		Analyze: analyzeText, Version: analyzerVersion, StoreID: e.store.Lineage(), Building: building,
+		OnCheckpoint: func(revision int64) {
+			// Only the index in use says what the journal is still good for.
+			if ix := self.Load(); ix != nil && e.usableIndex() == index.Index(ix) {
+				e.pruneJournal(revision)
+			}
+		},
+	}
+	if building {
+		opts.BaseRevision = e.store.Counters().Revision
+	}
+	fs := embedded.FS(embedded.DirFS(g.path))
+	if e.indexFS != nil {
+		fs = e.indexFS(fs)
+	}
+	ix, err := embedded.Open(fs, opts)
+	if err != nil {
+		return nil, err
+	}
+	self.Store(ix)
+	return ix, nil
+}
+
+// openIndex opens the newest whole generation and brings it up to the truth, or
+// sees to a rebuild: in the background, unless the caller wants to wait for it.
+// Without an index writes succeed all the same and searches are degraded.
+func openIndex(ctx context.Context, e *engine, opts *Options) error {
+	gens, err := e.generations()
+	if err != nil {
+		return err
+	}
+	var resume *building
+	used := false
+	for _, g := range gens {
+		if used {
+			e.removeGeneration(g)
+			continue
+		}
+		ix, err := e.openGeneration(g, false)
+		if err == nil {
+			err = e.replay(ctx, ix)
+			if err == nil {
+				e.setIndex(ix)
+				e.pruneJournal(ix.Checkpointed())
+				used = true
+				continue
+			}
+			ix.Abandon()
+			if !errors.Is(err, errRebuild) {
+				return err
+			}
+			e.removeGeneration(g) // whole, but of another time
+			continue
+		}
+		if resume == nil {
+			if b := e.resumable(g); b != nil {
+				resume = b
+				continue
+			}
+		}
+		e.setAside(g)
+	}
+	counters := e.store.Counters()
+	if !used && resume == nil && counters.JournalFloor == 0 {
+		// The journal holds everything there ever was: a new store, or one that
+		// never had a checkpoint.
+		ix, err := e.openGeneration(e.nextGeneration(gens), false)
+		if err == nil {
+			if err := e.replay(ctx, ix); err != nil {
+				ix.Abandon()
+				return err
+			}
+			e.setIndex(ix)
+			return nil
+		}
+	}
+	if used && resume == nil {
+		return nil
+	}
+	run := e.startRebuild(resume)
+	if !used && opts.WaitForIndex {
+		select {
+		case <-run.done:
+			return run.err
+		case <-ctx.Done():
+			return errs.Wrap(errs.Canceled, ctx.Err(), "the context ended while the index was rebuilt")
+		}
+	}
+	return nil
+}
+
+func (e *engine) nextGeneration(gens []generation) generation {
+	if len(gens) == 0 {
+		return e.generation(1)
+	}
+	return e.generation(gens[0].number + 1)
+}
+
+// building is a generation that is not whole yet.
+type building struct {
+	gen generation
+	ix  *embedded.Index
+}
+
+// resumable opens an unfinished generation that the journal still reaches back
+// to; nil when it is no such.
+func (e *engine) resumable(g generation) *building {
+	ix, err := e.openGeneration(g, true)
+	if err != nil {
+		return nil
+	}
+	counters := e.store.Counters()
+	if base := ix.Checkpointed(); base < counters.JournalFloor || base > counters.Revision {
+		ix.Abandon()
+		return nil
+	}
+	e.rebuilds.floor.Store(ix.Checkpointed())
+	return &building{g, ix}
+}
+
+// removeGeneration deletes a generation's files. What cannot be deleted now is
+// met again at the next open.
+func (e *engine) removeGeneration(g generation) { _ = os.RemoveAll(g.path) }
+
+// setAside keeps a damaged generation for whoever wants to know what happened to
+// it, in the place of an earlier one.
+func (e *engine) setAside(g generation) {
+	entries, err := os.ReadDir(e.indexDir())
+	if err == nil {
+		for _, entry := range entries {
+			if strings.HasPrefix(entry.Name(), damagedPrefix) {
+				_ = os.RemoveAll(filepath.Join(e.indexDir(), entry.Name()))
+			}
+		}
+	}
+	aside := filepath.Join(e.indexDir(), damagedPrefix+filepath.Base(g.path))
+	if os.Rename(g.path, aside) != nil {
+		e.removeGeneration(g)
+	}
+}
+
+// abandon lets an index go whose state is in doubt.
+func abandon(ix index.Index) {
+	if a, ok := ix.(interface{ Abandon() }); ok {
+		a.Abandon()
+	}
+}
+
+// indexBroke takes an index out of use after it failed on a change or on a
+// search, and has it rebuilt.
+func (e *engine) indexBroke(h *indexHandle) {
+	if !h.broken.CompareAndSwap(false, true) || e.background.Err() != nil {
+		return
+	}
+	e.goTask(func() { e.startRebuild(nil) })
+}
+
+// startRebuild begins a rebuild, or joins the one that runs.
+func (e *engine) startRebuild(resume *building) *rebuildRun {
+	r := &e.rebuilds
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last != nil && r.last.active() {
+		return r.last
+	}
+	run := &rebuildRun{done: make(chan struct{})}
+	run.total.Store(e.store.Counters().Records())
+	r.last = run
+	e.goTask(func() {
+		began := time.Now()
+		run.err = e.rebuild(e.background, run, resume)
+		r.floor.Store(math.MaxInt64)
+		e.logRebuild(time.Since(began), run)
+		close(run.done)
+	})
+	return run
+}
+
+// rebuildBatch is how many records are read from the truth at a time.
+const rebuildBatch = 1000
+
+func (e *engine) rebuild(ctx context.Context, run *rebuildRun, b *building) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errs.New(errs.Index, "the rebuild failed: %v", r)
+		}
+	}()
+	if b == nil {
+		if b, err = e.beginGeneration(); err != nil {
+			return err
+		}
+	}
+	ix := b.ix
+	inUse := false
+	defer func() {
+		if err != nil && !inUse {
+			// What was checkpointed so far is taken up at the next open.
+			ix.Abandon()
+		}
+	}()
+	cursor := ix.Cursor()
+	base := ix.Revision()
+	for {
+		var batch []*store.Memory
+		next := cursor
+		err := e.read(ctx, func(tx *store.ReadTx) (err error) {
+			batch, next, err = tx.ScanRecords(cursor, rebuildBatch)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if next == cursor {
+			break
+		}
+		changes := make([]index.Change, len(batch))
+		parallel(len(batch), func(i int) {
+			m := batch[i]
+			changes[i] = index.Change{ID: m.ID, Namespace: m.NamespaceID, Kind: index.Kind(m.Kind), Doc: ix.Prepare(memoryDocument(m))}
+		})
+		cursor = next
+		ix.SetCursor(cursor)
+		ix.Stage(base, changes)
+		ix.Publish()
+		run.processed.Add(int64(len(batch)))
+	}
+	if err := e.follow(ctx, ix, base); err != nil {
+		return err
+	}
+	var old index.Index
+	var errFollow error
+	err = e.store.Between(ctx, func() {
+		if errFollow = e.follow(ctx, ix, ix.Revision()); errFollow == nil {
+			old = e.setIndex(ix)
+			inUse = true
+		}
+	})
+	if err = errors.Join(err, errFollow); err != nil {
+		return err
+	}
+	ix.SetComplete()
+	if err := ix.Flush(); err != nil {
+		// It serves all the same; the next open resumes from what is on disk.
+		return errs.Wrap(errs.IO, err, "the rebuilt index cannot be written")
+	}
+	if old != nil {
+		abandon(old)
+	}
+	gens, err := e.generations()
+	if err != nil {
+		return err
+	}
+	for _, g := range gens {
+		if g.number < b.gen.number {
+			e.removeGeneration(g)
+		}
+	}
+	e.pruneJournal(ix.Checkpointed())
+	return nil
+}
+
+// beginGeneration starts a new generation at the present revision, from which
+// on the journal is kept.
+func (e *engine) beginGeneration() (*building, error) {
+	gens, err := e.generations()
+	if err != nil {
+		return nil, err
+	}
+	g := e.nextGeneration(gens)
+	e.rebuilds.floor.Store(e.store.Counters().Revision)
+	ix, err := e.openGeneration(g, true)
+	if err != nil {
+		return nil, errs.Wrap(errs.IO, err, "a new index cannot be begun")
+	}
+	return &building{g, ix}, nil
+}
