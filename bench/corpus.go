@@ -92,7 +92,7 @@ func (c *Corpus) draft(i int) *draft {
 	case p < 8:
 		d.lang = english
 	}
-	words := max(3, min(240, int(r.logNormal(20.5, 0.5))))
+	words := max(3, min(240, int(r.logNormal(24, 0.5))))
 	switch d.lang {
 	case chinese:
 		for words > 0 {

@@ -44,9 +44,9 @@ const functionChinese = `的 了 是 在 我 不 有 和 就 人 都 一 这 上
 // of one to four syllables behind, shorter ones first.
 func newEnglish(seed uint64) *vocabulary {
 	r := newRandom(seed, 1<<40)
-	onsets := strings.Fields("b bl br c ch cl cr d dr f fl fr g gl gr h j k l m n p pl pr qu r s sc sh sl sp st str t th tr v w z")
-	vowels := strings.Fields("a e i o u ai ea ee ia io oa oo ou")
-	codas := strings.Fields("b ck ct d ft g l ld ll m mp n nd ng nt p r rd rk rm rn rt s sk ss st t x")
+	onsets := strings.Fields("b c d f g h j k l m n p r s t v w b c d f g h l m n p r s t v w bl br ch cl cr dr fl gr pl pr qu sh sp st th tr")
+	vowels := strings.Fields("a e i o u a e i o u a e i o ai ea ee io ou")
+	codas := strings.Fields("b d g l m n p r s t d l m n r s t ck ld mp nd ng nt rd rn st x")
 	return newVocabulary(strings.Fields(functionEnglish), englishWords, englishShift, func(rank int) string {
 		syllables := r.between(1, 2)
 		if rank > 1500 {
@@ -59,7 +59,7 @@ func newEnglish(seed uint64) *vocabulary {
 		for range syllables {
 			b.WriteString(onsets[r.below(len(onsets))])
 			b.WriteString(vowels[r.below(len(vowels))])
-			if r.below(3) > 0 || syllables == 1 {
+			if r.below(5) < 2 || syllables == 1 {
 				b.WriteString(codas[r.below(len(codas))])
 			}
 		}
