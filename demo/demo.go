@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/loci-memory/loci"
@@ -164,7 +165,7 @@ func (t *tour) ask() error {
 	}
 	t.questions = questions
 	t.title("Questions")
-	t.para("Each hit shows its score and where it stands. Under the first: the round of the search it came from, and which terms of the question it holds, with their share of the BM25 score. A tick marks what the question was looking for.")
+	t.para("Each hit shows its text score and where it stands. Under the first: the round of the search that found it, and the terms of the question that it holds with their BM25 scores. A hit of an earlier round is raised above all of a later one. A tick marks what the question was looking for.")
 	found := 0
 	for n, q := range questions {
 		result, err := t.db.Search(t.ctx, q.request())
@@ -222,9 +223,8 @@ func (t *tour) thread() error {
 
 func (t *tour) filters() error {
 	t.title("A filter at work")
-	const query = "love and death"
-	t.para(fmt.Sprintf("The query %q four times. A filter acts before the hits are cut to the number asked for, so a narrow one still gives full answers.", query))
-	zh := []byte(`"zh"`)
+	const query, chinese = "love and death", "爱与死"
+	t.para(fmt.Sprintf("%q, asked of everything and of three parts, the last time in Chinese. A filter acts before the hits are cut to the number asked for, so a narrow one still gives full answers.", query))
 	for _, c := range []struct {
 		name   string
 		query  string
@@ -233,7 +233,7 @@ func (t *tour) filters() error {
 		{"everything", query, loci.ReadFilter{}},
 		{"tag ophelia", query, loci.ReadFilter{Tags: []string{"ophelia"}}},
 		{"thread hamlet 3.1", query, loci.ReadFilter{Thread: new("hamlet 3.1")}},
-		{"metadata lang = zh", "爱与死", loci.ReadFilter{Where: []loci.Condition{{Key: "lang", Op: loci.OpEq, Value: zh}}}},
+		{"metadata lang = zh", chinese, loci.ReadFilter{Where: []loci.Condition{{Key: "lang", Op: loci.OpEq, Value: []byte(`"zh"`)}}}},
 	} {
 		result, err := t.db.Search(t.ctx, loci.SearchRequest{Query: c.query, Filter: c.filter, Limit: new(1), WithTotal: true, Explain: true})
 		if err != nil {
@@ -276,7 +276,7 @@ func (t *tour) merge() error {
 		t.field("id, revision", fmt.Sprintf("%d, %d", m.ID, m.Revision))
 		t.field("judgment", m.Judgment)
 		t.field("tags", fmt.Sprint(m.Tags))
-		t.field("metadata", string(m.Metadata))
+		t.field("metadata", strings.ReplaceAll(string(m.Metadata), `,"`, `, "`))
 	}
 	if after.ID != id {
 		return fmt.Errorf("demo: the merge made memory %d, want %d", after.ID, id)
@@ -289,7 +289,7 @@ func (t *tour) lifecycle() error {
 	t.title("Feedback and decay")
 	t.para(fmt.Sprintf("Three speeches of %s are recalled twice; the first was useful both times, the second once. Four days pass, then one decay pass over the scene.", scene))
 	filter := loci.ReadFilter{Thread: new(scene)}
-	result, err := t.db.Search(t.ctx, loci.SearchRequest{Query: "to be or not to be, to die, to sleep", Filter: filter, Limit: new(3)})
+	result, err := t.db.Search(t.ctx, loci.SearchRequest{Query: "death, sleep, heaven and beauty", Filter: filter, Limit: new(3)})
 	if err != nil {
 		return err
 	}

@@ -97,13 +97,17 @@ func (s *screen) hit(hit loci.SearchHit, m *loci.Memory, right, why bool) {
 	if right {
 		mark = s.paint(green, "✓")
 	}
-	s.line("   %s %s  %s", mark, pad(fmt.Sprintf("%.2f", hit.Score), 6), s.paint(green, clip(label(m), columns-14)))
+	score := hit.Score
+	if hit.Explain != nil {
+		score = hit.Explain.TextScore
+	}
+	s.line("   %s %6.2f  %s", mark, score, s.paint(green, clip(label(m), columns-15)))
 	var terms []loci.ExplainTerm
 	if hit.Explain != nil {
 		terms = hit.Explain.Terms
 	}
-	for _, l := range wrap(passage(m, terms), columns-13, 2) {
-		s.line("             %s", s.highlight(l, terms))
+	for _, l := range wrap(passage(m, terms), columns-14, 2) {
+		s.line("              %s", s.highlight(l, terms))
 	}
 	if why && hit.Explain != nil {
 		var parts []string
@@ -114,9 +118,9 @@ func (s *screen) hit(hit loci.SearchHit, m *loci.Memory, right, why bool) {
 			}
 			parts = append(parts, fmt.Sprintf("%s %.2f", term.Term, term.Score))
 		}
-		text := fmt.Sprintf("why: %s, BM25 %.2f = %s", roundName(hit.Explain.Round), hit.Explain.TextScore, strings.Join(parts, " + "))
-		for _, l := range wrap(text, columns-13, 0) {
-			s.line("             %s", s.paint(dim, l))
+		text := fmt.Sprintf("%s: %s", roundName(hit.Explain.Round), strings.Join(parts, " + "))
+		for _, l := range wrap(text, columns-14, 0) {
+			s.line("              %s", s.paint(dim, l))
 		}
 	}
 }
