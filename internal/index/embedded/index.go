@@ -20,7 +20,7 @@ type Options struct {
 	// StoreID names the store that the index belongs to.
 	StoreID string
 	// TailDocs and TailBytes bound the segment in memory: past either it is
-	// written to a file. 0 means 10,000 documents and 8 MiB.
+	// written to a file. 0 means 10,000 documents and 32 MiB.
 	TailDocs  int
 	TailBytes int
 	// Building opens an index that is being rebuilt; see Index.SetCursor. A new
@@ -122,7 +122,7 @@ func Open(fs FS, opts Options) (*Index, error) {
 		opts.TailDocs = 10_000
 	}
 	if opts.TailBytes == 0 {
-		opts.TailBytes = 8 << 20
+		opts.TailBytes = 32 << 20
 	}
 	if opts.OnCheckpoint == nil {
 		opts.OnCheckpoint = func(int64) {}
@@ -435,7 +435,7 @@ func (ix *Index) flushTail(t *tail, rev int64) error {
 	if seg != nil {
 		v := segView{seg, newDeleteSet(seg.numDocs)}
 		for doc, loc := range locs {
-			if loc.part.deleted[loc.doc].Load() != 0 {
+			if loc.part.stamp(loc.doc).Load() != 0 {
 				v.markDeleted(uint32(doc), ix.cur.rev)
 			}
 		}

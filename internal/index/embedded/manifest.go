@@ -376,7 +376,7 @@ func (t *tail) segmentData(rev int64) (*segmentData, []tailLoc) {
 	for pi, p := range parts {
 		lo := uint32(len(locs))
 		for doc := range uint32(len(p.ids)) {
-			if del := p.deleted[doc].Load(); del == 0 || del > rev {
+			if del := p.stamp(doc).Load(); del == 0 || del > rev {
 				locs = append(locs, tailLoc{p, doc})
 			}
 		}
@@ -410,9 +410,23 @@ func (t *tail) segmentData(rev int64) (*segmentData, []tailLoc) {
 			d.lens[k][i] = p.lens[k][l.doc]
 		}
 	}
-	forward := make([][]uint32, n)
-	d.terms = tailTerms(parts, renumber, forward)
+	// Every document's terms, renumbered by tailTerms.
+	ends := make([]uint32, n+1)
+	for i, l := range locs {
+		ends[i+1] = ends[i] + uint32(len(l.part.termsOf(l.doc)))
+	}
+	forward := forwardLists{nums: make([]uint32, ends[n]), next: ends[:n:n]}
+	starts := append([]uint32(nil), ends...)
+	d.terms = tailTerms(parts, renumber, &forward)
 	d.attrs = tailAttrs(locs)
-	d.forward = func(doc uint32, dst []uint32) []uint32 { return append(dst, forward[doc]...) }
+	d.forward = func(doc uint32, dst []uint32) []uint32 {
+		return append(dst, forward.nums[starts[doc]:starts[doc+1]]...)
+	}
 	return d, locs
+}
+
+// forwardLists collects the terms of documents as they come.
+type forwardLists struct {
+	nums []uint32
+	next []uint32 // by document: where its next term goes
 }

@@ -2,10 +2,12 @@ package embedded
 
 import (
 	"bytes"
+	"encoding/binary"
 	"iter"
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -14,44 +16,45 @@ import (
 
 // tailTerms yields the terms of a tail in ascending order, with documents
 // renumbered, and fills in forward.
-func tailTerms(parts []*tailPart, renumber [][]uint32, forward [][]uint32) iter.Seq2[[]byte, []posting] {
+func tailTerms(parts []*tailPart, renumber [][]uint32, forward *forwardLists) iter.Seq2[[]byte, []posting] {
 	return func(yield func([]byte, []posting) bool) {
 		type ref struct {
-			list *tailList
-			part int
+			prefix uint64 // the term's first bytes, which mostly decide
+			part   uint32
+			list   uint32
 		}
 		var refs []ref
+		term := func(r ref) string { return parts[r.part].lists[r.list].term }
 		for pi, p := range parts {
-			for _, l := range p.lists {
-				refs = append(refs, ref{l, pi})
+			for li := range p.lists {
+				var b [8]byte
+				copy(b[:], p.lists[li].term)
+				refs = append(refs, ref{binary.BigEndian.Uint64(b[:]), uint32(pi), uint32(li)})
 			}
 		}
 		slices.SortFunc(refs, func(a, b ref) int {
-			if a.list.term != b.list.term {
-				return cmpInt(a.list.term < b.list.term)
+			if a.prefix != b.prefix {
+				return cmpInt(a.prefix < b.prefix)
 			}
-			return a.part - b.part
+			if c := strings.Compare(term(a), term(b)); c != 0 {
+				return c
+			}
+			return int(a.part) - int(b.part)
 		})
 		var list []posting
 		num := uint32(0)
 		for i := 0; i < len(refs); {
-			term := refs[i].list.term
+			key := term(refs[i])
 			list = list[:0]
-			for ; i < len(refs) && refs[i].list.term == term; i++ {
-				r := refs[i]
+			for ; i < len(refs) && term(refs[i]) == key; i++ {
+				p := parts[refs[i].part]
 				from := len(list)
-				for k, doc := range r.list.docs {
-					to := renumber[r.part][doc]
-					if to == none {
-						continue
+				for _, post := range p.lists[refs[i].list].all() {
+					if post.doc = renumber[refs[i].part][post.doc]; post.doc != none {
+						list = append(list, post)
 					}
-					p := posting{doc: to, tf: r.list.tfs[k]}
-					if r.list.extras != nil {
-						p.extra = r.list.extras[k]
-					}
-					list = append(list, p)
 				}
-				if !parts[r.part].sorted {
+				if !p.sorted {
 					slices.SortFunc(list[from:], func(a, b posting) int { return cmpInt(a.doc < b.doc) })
 				}
 			}
@@ -59,10 +62,11 @@ func tailTerms(parts []*tailPart, renumber [][]uint32, forward [][]uint32) iter.
 				continue
 			}
 			for _, p := range list {
-				forward[p.doc] = append(forward[p.doc], num)
+				forward.nums[forward.next[p.doc]] = num
+				forward.next[p.doc]++
 			}
 			num++
-			if !yield([]byte(term), list) {
+			if !yield([]byte(key), list) {
 				return
 			}
 		}

@@ -103,10 +103,8 @@ type plist struct {
 	lo, hi   uint32 // the range
 	data     []byte
 	one      posting
-	docs     []uint32 // tail: ascending
-	tfs      []uint8
-	extras   []uint8 // tail: nil when none
-	maxTF    uint8   // tail: over the whole list
+	posts    []posting // tail
+	maxTF    uint8     // tail: over the whole list
 	minLen   uint8
 	nonEmpty bool
 }
@@ -116,8 +114,8 @@ func (l *plist) skip(i int) []byte { return l.data[i*skipEntrySize : i*skipEntry
 // lastDoc is the last document of block i.
 func (l *plist) lastDoc(i int) uint32 {
 	switch {
-	case l.docs != nil:
-		return l.docs[min((i+1)*blockSize, len(l.docs))-1]
+	case l.posts != nil:
+		return l.posts[min((i+1)*blockSize, len(l.posts))-1].doc
 	case l.data != nil:
 		return binary.LittleEndian.Uint32(l.skip(i))
 	default:
@@ -128,7 +126,7 @@ func (l *plist) lastDoc(i int) uint32 {
 // bounds are the greatest tf and the smallest length code in block i.
 func (l *plist) bounds(i int) (maxTF, minLen uint8) {
 	switch {
-	case l.docs != nil:
+	case l.posts != nil:
 		return l.maxTF, l.minLen
 	case l.data != nil:
 		s := l.skip(i)
@@ -177,8 +175,8 @@ type blockView struct {
 	first  uint32
 	width  uint8
 	docs   []byte
-	docs32 []uint32 // tail
-	tfs    []uint8  // nil: all constTF
+	posts  []posting // tail
+	tfs    []uint8   // nil: all constTF
 	tf     uint8
 	extras []uint8 // nil: all zero
 }
@@ -206,13 +204,9 @@ func blockAt(data []byte, i int) blockView {
 // block gives block i of the list.
 func (l *plist) block(i int) blockView {
 	switch {
-	case l.docs != nil:
-		lo, hi := i*blockSize, min((i+1)*blockSize, len(l.docs))
-		v := blockView{n: hi - lo, docs32: l.docs[lo:hi], tfs: l.tfs[lo:hi]}
-		if l.extras != nil {
-			v.extras = l.extras[lo:hi]
-		}
-		return v
+	case l.posts != nil:
+		lo, hi := i*blockSize, min((i+1)*blockSize, len(l.posts))
+		return blockView{n: hi - lo, posts: l.posts[lo:hi]}
 	case l.data != nil:
 		return blockAt(l.data, i)
 	default:
@@ -227,8 +221,8 @@ func (l *plist) block(i int) blockView {
 var zeroByte [1]byte
 
 func (v *blockView) doc(i int) uint32 {
-	if v.docs32 != nil {
-		return v.docs32[i]
+	if v.posts != nil {
+		return v.posts[i].doc
 	}
 	switch v.width {
 	case 0:
@@ -257,8 +251,10 @@ func (v *blockView) search(doc uint32) int {
 // decode writes the block's documents to buf.
 func (v *blockView) decode(buf *[blockSize]uint32) {
 	switch {
-	case v.docs32 != nil:
-		copy(buf[:], v.docs32)
+	case v.posts != nil:
+		for i := range v.posts {
+			buf[i&(blockSize-1)] = v.posts[i].doc
+		}
 	case v.width == 0:
 		for i, d := range v.docs {
 			buf[i&(blockSize-1)] = v.first + uint32(d)
@@ -279,6 +275,9 @@ func (v *blockView) decode(buf *[blockSize]uint32) {
 }
 
 func (v *blockView) freq(i int) (tf, extra uint8) {
+	if v.posts != nil {
+		return v.posts[i].tf, v.posts[i].extra
+	}
 	tf = v.tf
 	if v.tfs != nil {
 		tf = v.tfs[i]

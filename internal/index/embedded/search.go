@@ -28,6 +28,12 @@ type searcher struct {
 	chars   []int // terms of the last round
 	kinds   []*searchKind
 
+	// Storage for kinds, parts and their slices, by the piece.
+	kindSlab   []searchKind
+	partSlab   []searchPart
+	cursorSlab []cursor
+	df         []int64
+
 	acc   [windowDocs]uint32
 	seen  [windowDocs / 64]uint64
 	tmp   [windowDocs / 64]uint64
@@ -36,6 +42,7 @@ type searcher struct {
 	order []int
 	bound []uint32
 	taken []int64 // ids of hits of earlier rounds, ascending
+	heaps [3]topK // by round
 }
 
 // group is a query word: any alternative, all of whose terms must be there.
@@ -64,7 +71,7 @@ type searchPart struct {
 	kind   *searchKind
 	seg    segView
 	part   int
-	tail   *tailPart // a copy of the slices; nil for a segment
+	tail   *tailPart // tailCopy; nil for a segment
 	rev    int64
 	lo, hi uint32
 	lens   []uint8
@@ -72,6 +79,8 @@ type searchPart struct {
 	filter docFilter
 	tf     tailFilter
 	cur    []cursor
+
+	tailCopy tailPart // of the slices as they were under the lock
 	bounds []int // block pointer of each term, for window bounds
 	// threads are the tail's documents by thread, in the order of their
 	// positions; made when first asked for.
@@ -101,7 +110,7 @@ func (p *searchPart) position(doc uint32) int64 {
 
 func (p *searchPart) deleted(doc uint32) bool {
 	if p.tail != nil {
-		d := p.tail.deleted[doc].Load()
+		d := p.tail.stamp(doc).Load()
 		return d != 0 && d <= p.rev
 	}
 	return p.seg.del.has(doc)
@@ -155,6 +164,16 @@ func (v *view) Search(q index.Query, f index.Filter, o index.Options) (res index
 func (s *searcher) release() {
 	s.v, s.q, s.f = nil, nil, nil
 	s.kinds = s.kinds[:0]
+	for i := range s.partSlab {
+		// Nothing of the snapshot may stay reachable.
+		s.partSlab[i] = searchPart{bounds: s.partSlab[i].bounds}
+	}
+	for i := range s.cursorSlab {
+		s.cursorSlab[i].plist, s.cursorSlab[i].view = plist{}, blockView{}
+	}
+	for i := range s.heaps {
+		clear(s.heaps[i].heap)
+	}
 	clear(s.numbers)
 	searchers.Put(s)
 }
@@ -199,9 +218,30 @@ func (s *searcher) prepare(v *view, q *index.Query, f *index.Filter) {
 			s.chars = append(s.chars, n)
 		}
 	}
+	parts := len(f.Kinds) * (len(v.segs) + len(v.tails))
+	s.kindSlab = slices.Grow(s.kindSlab[:0], len(f.Kinds))
+	s.partSlab = slices.Grow(s.partSlab[:0], parts)
+	s.cursorSlab = slices.Grow(s.cursorSlab[:0], parts*len(s.terms))
 	for _, kind := range f.Kinds {
 		s.addKind(partKey{f.Namespace, kind})
 	}
+}
+
+// newPart takes a part with its cursors from the slabs, which never move while
+// they are in use.
+func (s *searcher) newPart(k *searchKind) *searchPart {
+	s.partSlab = s.partSlab[:len(s.partSlab)+1]
+	p := &s.partSlab[len(s.partSlab)-1]
+	bounds := p.bounds
+	*p = searchPart{kind: k, rev: s.v.rev}
+	at := len(s.cursorSlab)
+	s.cursorSlab = s.cursorSlab[:at+len(s.terms)]
+	p.cur = s.cursorSlab[at:]
+	for i := range p.cur {
+		p.cur[i].reset(plist{})
+	}
+	p.bounds = slices.Grow(bounds[:0], len(s.terms))[:len(s.terms)]
+	return p
 }
 
 func (s *searcher) termNumber(term string) int {
@@ -226,22 +266,25 @@ func (s *searcher) scoredTerm(term string) int {
 // addKind opens a partition in every segment and works out its statistics,
 // which no other partition has a part in.
 func (s *searcher) addKind(key partKey) {
-	k := &searchKind{key: key}
+	s.kindSlab = s.kindSlab[:len(s.kindSlab)+1]
+	k := &s.kindSlab[len(s.kindSlab)-1]
+	k.key, k.parts, k.weights = key, k.parts[:0], k.weights[:0]
 	var stats fieldStats
-	df := make([]int64, len(s.terms))
+	s.df = slices.Grow(s.df[:0], len(s.terms))[:len(s.terms)]
+	clear(s.df)
+	df := s.df
 	for _, seg := range s.v.segs {
 		part, ok := seg.partition(key)
 		if !ok {
 			continue
 		}
 		r := &seg.parts[part]
-		p := &searchPart{kind: k, seg: seg, part: part, rev: s.v.rev, lo: r.lo, hi: r.hi, lens: seg.lens(s.len), sorted: true}
+		p := s.newPart(k)
+		p.seg, p.part, p.lo, p.hi, p.lens, p.sorted = seg, part, r.lo, r.hi, seg.lens(s.len), true
 		stats.add(&r.stats, 1)
 		gone := seg.deletes.statsAt(part, s.v.rev)
 		stats.add(&gone, -1)
-		p.cur = make([]cursor, len(s.terms))
 		for i, t := range s.terms {
-			p.cur[i].blk = -1
 			if n, ok := seg.lookup([]byte(t)); ok {
 				p.cur[i].reset(seg.list(n, r.lo, r.hi))
 				df[i] += int64(p.cur[i].df)
@@ -253,7 +296,7 @@ func (s *searcher) addKind(key partKey) {
 		k.parts = append(k.parts, p)
 	}
 	for _, tv := range s.v.tails {
-		if p := s.tailPart(k, tv, df, &stats); p != nil {
+		if p := s.addTail(k, tv, df, &stats); p != nil {
 			k.parts = append(k.parts, p)
 		}
 	}
@@ -262,12 +305,10 @@ func (s *searcher) addKind(key partKey) {
 		return
 	}
 	k.norms.fill(float64(stats.sum[s.len]) / float64(n))
-	k.weights = make([]float32, len(s.terms))
-	for i := range k.weights {
-		k.weights[i] = float32(idf(n, max(df[i], 0)) * (k1 + 1) * scale)
+	for i := range df {
+		k.weights = append(k.weights, float32(idf(n, max(df[i], 0))*(k1+1)*scale))
 	}
 	for _, p := range k.parts {
-		p.bounds = make([]int, len(s.terms))
 		if p.tail != nil {
 			p.tf = tailFilter{p.tail, s.f}
 			p.filter = docFilter{mode: filterTail, tail: &p.tf}
@@ -284,9 +325,9 @@ func (s *searcher) addKind(key partKey) {
 	s.kinds = append(s.kinds, k)
 }
 
-// tailPart takes what the snapshot covers of a partition's documents in the
+// addTail takes what the snapshot covers of a partition's documents in the
 // tail.
-func (s *searcher) tailPart(k *searchKind, tv tailView, df []int64, stats *fieldStats) *searchPart {
+func (s *searcher) addTail(k *searchKind, tv tailView, df []int64, stats *fieldStats) *searchPart {
 	tv.mu.RLock()
 	defer tv.mu.RUnlock()
 	tp := tv.parts[k.key]
@@ -299,9 +340,9 @@ func (s *searcher) tailPart(k *searchKind, tv tailView, df []int64, stats *field
 	}
 	st := tp.statsAt(n, s.v.rev)
 	stats.add(&st, 1)
-	view := *tp
-	p := &searchPart{kind: k, tail: &view, rev: s.v.rev, hi: n, lens: view.lens[s.len], sorted: view.sorted}
-	p.cur = make([]cursor, len(s.terms))
+	p := s.newPart(k)
+	p.tailCopy = *tp
+	p.tail, p.hi, p.lens, p.sorted = &p.tailCopy, n, tp.lens[s.len], tp.sorted
 	for i, t := range s.terms {
 		l, gone := tp.list(t, n, s.v.rev)
 		p.cur[i].reset(l)
@@ -312,21 +353,24 @@ func (s *searcher) tailPart(k *searchKind, tv tailView, df []int64, stats *field
 
 // rounds runs the three rounds and puts their hits one behind the other.
 func (s *searcher) rounds(o index.Options) []index.Hit {
-	var all, anyOf, chars topK
+	all, anyOf, chars := &s.heaps[index.RoundAll], &s.heaps[index.RoundAny], &s.heaps[index.RoundChar]
+	for i := range s.heaps {
+		s.heaps[i].reset(0)
+	}
 	if len(s.groups) > 0 {
 		all.reset(o.Limit)
-		s.each(func(p *searchPart) { s.every(p, &all) })
+		s.each(func(p *searchPart) { s.every(p, all) })
 		found := len(all.heap)
 		s.take(all.heap)
 		if found < o.Limit && (len(s.groups) > 1 || s.groups[0].simple() < 0 || len(s.scored) > 1) {
 			anyOf.reset(o.Limit - found)
-			s.each(func(p *searchPart) { s.any(p, s.scored, &anyOf) })
+			s.each(func(p *searchPart) { s.any(p, s.scored, anyOf) })
 		}
 	}
 	if n := len(all.heap) + len(anyOf.heap); n < o.Limit && len(s.chars) > 0 {
 		s.take(anyOf.heap)
 		chars.reset(o.Limit - n)
-		s.each(func(p *searchPart) { s.any(p, s.chars, &chars) })
+		s.each(func(p *searchPart) { s.any(p, s.chars, chars) })
 	}
 	found := make([]ranked, 0, len(all.heap)+len(anyOf.heap)+len(chars.heap))
 	emit := func(t *topK, round index.Round, raise float64) float64 {
@@ -343,9 +387,9 @@ func (s *searcher) rounds(o index.Options) []index.Hit {
 	}
 	// From the last round to the first, since each stands above the next by its
 	// best score.
-	raise := emit(&chars, index.RoundChar, 0)
-	raise = emit(&anyOf, index.RoundAny, raise)
-	emit(&all, index.RoundAll, raise)
+	raise := emit(chars, index.RoundChar, 0)
+	raise = emit(anyOf, index.RoundAny, raise)
+	emit(all, index.RoundAll, raise)
 	if o.NeighbourWeight > 0 || o.ThreadWeight > 0 || o.ByThread {
 		found = s.rankThreads(found, o)
 	}
@@ -585,7 +629,7 @@ func (s *searcher) accumulate(p *searchPart, term int, w, end uint32) {
 	norms := &p.kind.norms
 	for {
 		n := c.view.n
-		tfs, extras := c.view.tfs, c.view.extras
+		tfs, posts := c.view.tfs, c.view.posts
 		for i := c.pos; i < n; i++ {
 			doc := c.buf[i&(blockSize-1)]
 			if doc >= end {
@@ -595,9 +639,12 @@ func (s *searcher) accumulate(p *searchPart, term int, w, end uint32) {
 			tf := c.view.tf
 			if tfs != nil {
 				tf = tfs[i]
+			} else if posts != nil {
+				tf = posts[i].tf
 			}
-			if s.text && extras != nil {
-				if tf -= extras[i]; tf == 0 {
+			if s.text {
+				_, extra := c.view.freq(i)
+				if tf -= extra; tf == 0 {
 					continue
 				}
 			}

@@ -47,23 +47,76 @@ type tailPart struct {
 	created  []int64
 	tags     [][]int64
 	attrs    [][]index.Attribute
-	deleted  []*atomic.Int64 // revision of the delete; 0: live
-	forward  [][]uint32      // terms of a document
-	sorted   bool            // ids ascend
+	deleted  []*deleteStamps
+	forward  []uint32 // terms of all documents, one behind the other
+	forwards []uint32 // where a document's terms end in it
+	sorted   bool     // ids ascend
 	terms    map[string]uint32
-	lists    []*tailList
-	gone     statsHistory // stats of deleted documents over revisions
+	lists    []tailList
+	gone     statsHistory       // stats of deleted documents over revisions
+	goneDocs map[uint32]history // by term: how many of its documents were deleted
 }
 
-// tailList is a term's postings.
+// stampChunk is how many documents' delete stamps are allocated together.
+const stampChunk = 64
+
+// deleteStamps hold the revision at which a document was deleted; 0: live.
+type deleteStamps [stampChunk]atomic.Int64
+
+func (p *tailPart) stamp(doc uint32) *atomic.Int64 {
+	return &p.deleted[doc/stampChunk][doc%stampChunk]
+}
+
+func (p *tailPart) termsOf(doc uint32) []uint32 {
+	from := uint32(0)
+	if doc > 0 {
+		from = p.forwards[doc-1]
+	}
+	return p.forward[from:p.forwards[doc]]
+}
+
+// tailList is a term's postings. Most terms occur once, so the first posting
+// stands in the list itself until there is a second.
 type tailList struct {
-	term   string
-	docs   []uint32
-	tfs    []uint8
-	extras []uint8 // nil while all are zero
-	maxTF  uint8
-	minLen uint8
-	gone   history // how many of its documents were deleted
+	term     string
+	postings []posting
+	first    posting
+	maxTF    uint8
+	minLen   uint8
+}
+
+// all are the list's postings.
+func (l *tailList) all() []posting {
+	if l.postings == nil && l.maxTF > 0 {
+		return []posting{l.first}
+	}
+	return l.postings
+}
+
+func (l *tailList) add(p posting, length uint8) {
+	switch {
+	case l.maxTF == 0:
+		l.first, l.minLen = p, 255
+	case l.postings == nil:
+		l.postings = append(make([]posting, 0, 4), l.first, p)
+	default:
+		l.postings = append(l.postings, p)
+	}
+	l.maxTF, l.minLen = max(l.maxTF, p.tf), min(l.minLen, length)
+}
+
+// truncate drops the postings of documents from n on.
+func (l *tailList) truncate(n uint32) {
+	if l.postings == nil {
+		if l.first.doc >= n {
+			l.maxTF = 0 // empty
+		}
+		return
+	}
+	k := sort.Search(len(l.postings), func(i int) bool { return l.postings[i].doc >= n })
+	if l.postings = l.postings[:k]; k == 0 {
+		l.postings, l.maxTF = nil, 0
+	}
 }
 
 func newTail() *tail {
@@ -106,8 +159,10 @@ func (t *tail) add(p *index.Prepared) {
 	part.created = append(part.created, d.CreatedAt)
 	part.tags = append(part.tags, d.Tags)
 	part.attrs = append(part.attrs, d.Metadata)
-	part.deleted = append(part.deleted, new(atomic.Int64))
-	fwd := make([]uint32, 0, len(a.terms))
+	if doc%stampChunk == 0 {
+		part.deleted = append(part.deleted, new(deleteStamps))
+	}
+	part.stamp(doc).Store(0)
 	for i := range a.terms {
 		at := &a.terms[i]
 		n, ok := part.terms[at.key]
@@ -117,30 +172,20 @@ func (t *tail) add(p *index.Prepared) {
 			// stay as long as the term.
 			term := strings.Clone(at.key)
 			part.terms[term] = n
-			part.lists = append(part.lists, &tailList{term: term, minLen: 255})
-			t.bytes += len(term) + 160
+			part.lists = append(part.lists, tailList{term: term})
+			t.bytes += len(term) + 96
 		}
-		l := part.lists[n]
-		l.docs = append(l.docs, doc)
-		l.tfs = append(l.tfs, at.tf)
-		if at.extra != 0 && l.extras == nil {
-			l.extras = make([]uint8, len(l.docs)-1, len(l.docs))
-		}
-		if l.extras != nil {
-			l.extras = append(l.extras, at.extra)
-		}
-		l.maxTF = max(l.maxTF, at.tf)
+		length := uint8(0)
 		if at.key[0] == classAll {
-			l.minLen = min(l.minLen, a.lens[lenAll])
-		} else {
-			l.minLen = 0
+			length = a.lens[lenAll]
 		}
-		fwd = append(fwd, n)
+		part.lists[n].add(posting{doc: doc, tf: at.tf, extra: at.extra}, length)
+		part.forward = append(part.forward, n)
 	}
-	part.forward = append(part.forward, fwd)
+	part.forwards = append(part.forwards, uint32(len(part.forward)))
 	t.live[d.ID] = tailLoc{part, doc}
 	t.docs++
-	t.bytes += 10*len(a.terms) + 200
+	t.bytes += 14*len(a.terms) + 200
 }
 
 // remove marks a record's live document as deleted from rev on. No snapshot
@@ -152,9 +197,12 @@ func (t *tail) remove(id int64, loc tailLoc, rev, oldest int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := loc.part
-	p.deleted[loc.doc].Store(rev)
-	for _, n := range p.forward[loc.doc] {
-		p.lists[n].gone = p.lists[n].gone.add(rev, 1, oldest)
+	p.stamp(loc.doc).Store(rev)
+	if p.goneDocs == nil {
+		p.goneDocs = map[uint32]history{}
+	}
+	for _, n := range p.termsOf(loc.doc) {
+		p.goneDocs[n] = p.goneDocs[n].add(rev, 1, oldest)
 	}
 	p.gone = p.gone.add(rev, statsOf(p.codes(loc.doc)), oldest)
 }
@@ -168,9 +216,9 @@ func (t *tail) restore(id int64, loc tailLoc, rev int64, docs uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := loc.part
-	p.deleted[loc.doc].Store(0)
-	for _, n := range p.forward[loc.doc] {
-		p.lists[n].gone = p.lists[n].gone.take(rev, 1)
+	p.stamp(loc.doc).Store(0)
+	for _, n := range p.termsOf(loc.doc) {
+		p.goneDocs[n] = p.goneDocs[n].take(rev, 1)
 	}
 	p.gone = p.gone.take(rev, statsOf(p.codes(loc.doc)))
 }
@@ -184,13 +232,8 @@ func (t *tail) truncate(docs uint32) {
 	for _, p := range t.parts {
 		n := p.count(docs)
 		for doc := n; doc < uint32(len(p.ids)); doc++ {
-			for _, num := range p.forward[doc] {
-				l := p.lists[num]
-				k := sort.Search(len(l.docs), func(i int) bool { return l.docs[i] >= n })
-				l.docs, l.tfs = l.docs[:k], l.tfs[:k]
-				if l.extras != nil {
-					l.extras = l.extras[:k]
-				}
+			for _, num := range p.termsOf(doc) {
+				p.lists[num].truncate(n)
 			}
 			if loc := (tailLoc{p, doc}); t.live[p.ids[doc]] == loc {
 				delete(t.live, p.ids[doc])
@@ -198,7 +241,12 @@ func (t *tail) truncate(docs uint32) {
 		}
 		p.seqs, p.ids, p.sums, p.scope, p.thread = p.seqs[:n], p.ids[:n], p.sums[:n], p.scope[:n], p.thread[:n]
 		p.position, p.created, p.tags, p.attrs = p.position[:n], p.created[:n], p.tags[:n], p.attrs[:n]
-		p.deleted, p.forward = p.deleted[:n], p.forward[:n]
+		p.forwards = p.forwards[:n]
+		p.forward = p.forward[:0]
+		if n > 0 {
+			p.forward = p.forward[:p.forwards[n-1]]
+		}
+		p.deleted = p.deleted[:(n+stampChunk-1)/stampChunk]
 		for i := range p.lens {
 			p.lens[i] = p.lens[i][:n]
 		}
@@ -247,19 +295,24 @@ func (p *tailPart) list(term string, n uint32, rev int64) (l plist, gone int64) 
 	if !ok {
 		return l, 0
 	}
-	tl := p.lists[num]
-	k := len(tl.docs)
-	if k > 0 && tl.docs[k-1] >= n {
-		k = sort.Search(k, func(i int) bool { return tl.docs[i] >= n })
+	tl := &p.lists[num]
+	l = plist{hi: n, maxTF: tl.maxTF, minLen: tl.minLen}
+	if tl.postings == nil {
+		if tl.maxTF == 0 || tl.first.doc >= n {
+			return plist{}, 0
+		}
+		l.one, l.df = tl.first, 1
+	} else {
+		k := len(tl.postings)
+		if tl.postings[k-1].doc >= n {
+			k = sort.Search(k, func(i int) bool { return tl.postings[i].doc >= n })
+		}
+		if k == 0 {
+			return plist{}, 0
+		}
+		l.posts, l.df = tl.postings[:k:k], uint32(k)
 	}
-	if k == 0 {
-		return l, 0
-	}
-	l = plist{df: uint32(k), docs: tl.docs[:k:k], tfs: tl.tfs[:k:k], hi: n, maxTF: tl.maxTF, minLen: tl.minLen, nonEmpty: true}
-	if tl.extras != nil {
-		l.extras = tl.extras[:k:k]
-	}
-	l.nblk = (k + blockSize - 1) / blockSize
-	l.b1 = l.nblk
-	return l, tl.gone.at(rev)
+	l.nblk = int(l.df+blockSize-1) / blockSize
+	l.b1, l.nonEmpty = l.nblk, true
+	return l, p.goneDocs[num].at(rev)
 }
