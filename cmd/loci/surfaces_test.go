@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -143,7 +144,7 @@ func TestEverySurface(t *testing.T) {
 		fromCLI := askCLI(t, open, dir, args, s.code)
 		fromHTTP := askHTTP(t, server.URL, s)
 		name := s.op + " " + s.input
-		if !reflect.DeepEqual(fromCLI, fromHTTP) {
+		if !reflect.DeepEqual(forget(fromCLI), forget(fromHTTP)) {
 			t.Errorf("%s:\ncommand line: %+v\nHTTP:         %+v", name, fromCLI, fromHTTP)
 		}
 		if s.code != "" {
@@ -177,6 +178,23 @@ func TestEverySurface(t *testing.T) {
 			t.Errorf("%s has no sample that succeeds", o.Name)
 		}
 	}
+}
+
+// forget takes out what a process knows and a store does not: the command line
+// opens the store for each call anew.
+func forget(a answer) answer {
+	m, ok := a.Result.(map[string]any)
+	if !ok {
+		return a
+	}
+	m = maps.Clone(m)
+	for _, name := range []string{"integrity", "integrity_at_us", "processed"} {
+		delete(m, name)
+	}
+	if m["active"] == false {
+		delete(m, "total") // of the last rebuild
+	}
+	return answer{m, a.Failure}
 }
 
 func askCLI(t *testing.T, open func(context.Context, string, *loci.Options) (*loci.DB, error), dir string, args []string, code loci.Code) answer {
