@@ -1,6 +1,9 @@
 package text
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Limits of a query. What is beyond them is left out.
 const (
@@ -8,6 +11,9 @@ const (
 	MaxQueryBytes = 32 << 10
 	// MaxQueryGroups bounds the groups of a query, and so does its Chars.
 	MaxQueryGroups = 1024
+	// MaxAlternatives bounds the alternatives of a group, and its optional
+	// terms.
+	MaxAlternatives = 16
 )
 
 // A Query is an analysed query.
@@ -31,9 +37,12 @@ type Group struct {
 // documents. A query is plain words: nothing in it is an operator.
 //
 //   - A word is a group.
-//   - Each part of an identifier is a group, and the whole is an Optional term
-//     of the first of them. An identifier whose parts are all stop words is a
-//     group by its whole.
+//   - Each part of an identifier is a group, for which the whole may stand too,
+//     so that JavaScript finds javascript and wi-fi finds wifi as well; the
+//     whole is also an Optional term of the first of these groups, so that a
+//     record with the identifier as it is written stands before one with its
+//     parts. An index must score a term once, however often the query names it.
+//     An identifier whose parts are all stop words is a group by its whole.
 //   - Two or more CJK characters in a row give their adjacent pairs as groups
 //     and the Han ones among them to Chars; a character on its own is a group.
 //
@@ -73,7 +82,7 @@ func (q *queryBuilder) add(term []byte, kind termKind) {
 			q.group(term)
 			return
 		}
-		q.optional(q.ident[0], string(term))
+		q.identifier(string(term))
 	default:
 		g := q.group(term)
 		if kind == kindPart && g >= 0 {
@@ -97,11 +106,17 @@ func (q *queryBuilder) group(term []byte) int {
 	return g
 }
 
-func (q *queryBuilder) optional(g int, term string) {
-	for _, t := range q.out.Groups[g].Optional {
-		if t == term {
-			return
+// identifier gives the whole of the identifier at hand to the groups of its
+// parts.
+func (q *queryBuilder) identifier(whole string) {
+	for _, g := range q.ident {
+		group := &q.out.Groups[g]
+		if len(group.Alternatives) < MaxAlternatives && !slices.ContainsFunc(group.Alternatives, func(a []string) bool { return a[0] == whole }) {
+			group.Alternatives = append(group.Alternatives, []string{whole})
 		}
 	}
-	q.out.Groups[g].Optional = append(q.out.Groups[g].Optional, term)
+	first := &q.out.Groups[q.ident[0]]
+	if len(first.Optional) < MaxAlternatives && !slices.Contains(first.Optional, whole) {
+		first.Optional = append(first.Optional, whole)
+	}
 }

@@ -87,6 +87,9 @@ func exception(w []byte) (string, bool) {
 
 // invariant holds for words that are finished after step 1a.
 func (s *stemmer) invariant() bool {
+	if len(s.w) < 6 || len(s.w) > 7 {
+		return false
+	}
 	switch string(s.w) {
 	case "inning", "outing", "canning", "herring", "earring", "proceed", "exceed", "succeed":
 		return true
@@ -116,10 +119,11 @@ func isVowel(c byte) bool {
 
 func (s *stemmer) regions() {
 	from := 0
-	for _, p := range [...]string{"gener", "commun", "arsen"} {
-		if len(s.w) >= len(p) && string(s.w[:len(p)]) == p {
-			from = len(p)
-		}
+	switch w := s.w; {
+	case len(w) >= 5 && (string(w[:5]) == "gener" || string(w[:5]) == "arsen"):
+		from = 5
+	case len(w) >= 6 && string(w[:6]) == "commun":
+		from = 6
 	}
 	s.r1 = from
 	if from == 0 {
@@ -181,6 +185,9 @@ func (s *stemmer) shortBefore(n int) bool {
 }
 
 func (s *stemmer) step1a() {
+	if c := s.w[len(s.w)-1]; c != 's' && c != 'd' {
+		return
+	}
 	switch {
 	case s.has("sses"):
 		s.swap(2, "")
@@ -199,6 +206,11 @@ func (s *stemmer) step1a() {
 }
 
 func (s *stemmer) step1b() {
+	switch s.w[len(s.w)-1] {
+	case 'd', 'g', 'y':
+	default:
+		return
+	}
 	n := 0
 	switch {
 	case s.has("eedly"):
@@ -252,45 +264,107 @@ func (s *stemmer) step1c() {
 	}
 }
 
-// A rule says what becomes of a suffix.
+// A rule says what becomes of a suffix. Of several that fit, the longest
+// counts, so it stands first.
 type rule struct{ suffix, to string }
 
-// Of the suffixes that fit, the longest comes first.
-var step2Rules = [...]rule{
-	{"ational", "ate"}, {"fulness", "ful"}, {"iveness", "ive"}, {"ization", "ize"}, {"ousness", "ous"},
-	{"biliti", "ble"}, {"lessli", "less"}, {"tional", "tion"},
-	{"alism", "al"}, {"aliti", "al"}, {"ation", "ate"}, {"entli", "ent"}, {"fulli", "ful"}, {"iviti", "ive"}, {"ousli", "ous"},
-	{"abli", "able"}, {"alli", "al"}, {"anci", "ance"}, {"ator", "ate"}, {"enci", "ence"}, {"izer", "ize"},
-	{"bli", "ble"}, {"ogi", "og"}, {"li", ""},
+// The rules of steps 2 to 4 by the last two letters of their suffixes.
+var (
+	rules2al = []rule{{"ational", "ate"}, {"tional", "tion"}}
+	rules2ss = []rule{{"fulness", "ful"}, {"iveness", "ive"}, {"ousness", "ous"}}
+	rules2on = []rule{{"ization", "ize"}, {"ation", "ate"}}
+	rules2ti = []rule{{"biliti", "ble"}, {"aliti", "al"}, {"iviti", "ive"}}
+	rules2li = []rule{{"lessli", "less"}, {"entli", "ent"}, {"fulli", "ful"}, {"ousli", "ous"}, {"abli", "able"},
+		{"alli", "al"}, {"bli", "ble"}, {"li", ""}}
+	rules2sm = []rule{{"alism", "al"}}
+	rules2ci = []rule{{"anci", "ance"}, {"enci", "ence"}}
+	rules2or = []rule{{"ator", "ate"}}
+	rules2er = []rule{{"izer", "ize"}}
+	rules2gi = []rule{{"ogi", "og"}}
+
+	rules3al = []rule{{"ational", "ate"}, {"tional", "tion"}, {"ical", "ic"}}
+	rules3ze = []rule{{"alize", "al"}}
+	rules3ve = []rule{{"ative", ""}}
+	rules3te = []rule{{"icate", "ic"}}
+	rules3ti = []rule{{"iciti", "ic"}}
+	rules3ss = []rule{{"ness", ""}}
+	rules3ul = []rule{{"ful", ""}}
+
+	rules4nt = []rule{{"ement", ""}, {"ment", ""}, {"ant", ""}, {"ent", ""}}
+	rules4le = []rule{{"able", ""}, {"ible", ""}}
+	rules4ce = []rule{{"ance", ""}, {"ence", ""}}
+	rules4te = []rule{{"ate", ""}}
+	rules4on = []rule{{"ion", ""}}
+	rules4sm = []rule{{"ism", ""}}
+	rules4ti = []rule{{"iti", ""}}
+	rules4ve = []rule{{"ive", ""}}
+	rules4ze = []rule{{"ize", ""}}
+	rules4us = []rule{{"ous", ""}}
+	rules4al = []rule{{"al", ""}}
+	rules4er = []rule{{"er", ""}}
+	rules4ic = []rule{{"ic", ""}}
+)
+
+// find gives the first of the rules whose suffix the word has.
+func (s *stemmer) find(rules []rule) (r rule, ok bool) {
+	for _, r := range rules {
+		if s.has(r.suffix) {
+			return r, true
+		}
+	}
+	return rule{}, false
+}
+
+// ending gives the last two letters as a number, 0 when they do not both lie
+// at or after from.
+func (s *stemmer) ending(from int) int {
+	k := len(s.w)
+	if k-2 < from || k < 2 {
+		return 0
+	}
+	return int(s.w[k-2])<<8 | int(s.w[k-1])
 }
 
 func (s *stemmer) step2() {
-	switch s.w[len(s.w)-1] { // the last letters of the suffixes
-	case 'l', 's', 'n', 'i', 'm', 'r':
-	default:
+	var rules []rule
+	switch s.ending(s.r1) {
+	case 'a'<<8 | 'l':
+		rules = rules2al
+	case 's'<<8 | 's':
+		rules = rules2ss
+	case 'o'<<8 | 'n':
+		rules = rules2on
+	case 't'<<8 | 'i':
+		rules = rules2ti
+	case 'l'<<8 | 'i':
+		rules = rules2li
+	case 's'<<8 | 'm':
+		rules = rules2sm
+	case 'c'<<8 | 'i':
+		rules = rules2ci
+	case 'o'<<8 | 'r':
+		rules = rules2or
+	case 'e'<<8 | 'r':
+		rules = rules2er
+	case 'g'<<8 | 'i':
+		rules = rules2gi
+	}
+	r, ok := s.find(rules)
+	n := len(r.suffix)
+	if !ok || !s.inR1(n) {
 		return
 	}
-	for _, r := range step2Rules {
-		if !s.has(r.suffix) {
-			continue
-		}
-		n := len(r.suffix)
-		if !s.inR1(n) {
+	switch r.suffix {
+	case "ogi":
+		if k := len(s.w) - n; k == 0 || s.w[k-1] != 'l' {
 			return
 		}
-		switch r.suffix {
-		case "ogi":
-			if k := len(s.w) - n; k == 0 || s.w[k-1] != 'l' {
-				return
-			}
-		case "li":
-			if k := len(s.w) - n; k == 0 || !isLiEnding(s.w[k-1]) {
-				return
-			}
+	case "li":
+		if k := len(s.w) - n; k == 0 || !isLiEnding(s.w[k-1]) {
+			return
 		}
-		s.swap(n, r.to)
-		return
 	}
+	s.swap(n, r.to)
 }
 
 func isLiEnding(c byte) bool {
@@ -301,56 +375,71 @@ func isLiEnding(c byte) bool {
 	return false
 }
 
-var step3Rules = [...]rule{
-	{"ational", "ate"}, {"tional", "tion"}, {"alize", "al"}, {"ative", ""},
-	{"icate", "ic"}, {"iciti", "ic"}, {"ical", "ic"}, {"ness", ""}, {"ful", ""},
-}
-
 func (s *stemmer) step3() {
-	switch s.w[len(s.w)-1] {
-	case 'l', 'e', 'i', 's':
-	default:
-		return
+	var rules []rule
+	switch s.ending(s.r1) {
+	case 'a'<<8 | 'l':
+		rules = rules3al
+	case 'z'<<8 | 'e':
+		rules = rules3ze
+	case 'v'<<8 | 'e':
+		rules = rules3ve
+	case 't'<<8 | 'e':
+		rules = rules3te
+	case 't'<<8 | 'i':
+		rules = rules3ti
+	case 's'<<8 | 's':
+		rules = rules3ss
+	case 'u'<<8 | 'l':
+		rules = rules3ul
 	}
-	for _, r := range step3Rules {
-		if !s.has(r.suffix) {
-			continue
-		}
-		n := len(r.suffix)
-		if s.inR1(n) && (r.suffix != "ative" || s.inR2(n)) {
-			s.swap(n, r.to)
-		}
-		return
+	r, ok := s.find(rules)
+	if n := len(r.suffix); ok && s.inR1(n) && (r.suffix != "ative" || s.inR2(n)) {
+		s.swap(n, r.to)
 	}
-}
-
-var step4Suffixes = [...]string{
-	"ement", "able", "ance", "ence", "ible", "ment", "ant", "ate", "ent", "ion", "ism", "iti", "ive", "ize", "ous",
-	"al", "er", "ic",
 }
 
 func (s *stemmer) step4() {
-	switch s.w[len(s.w)-1] {
-	case 't', 'e', 'n', 'm', 'i', 's', 'l', 'r', 'c':
-	default:
+	var rules []rule
+	switch s.ending(s.r2) {
+	case 'n'<<8 | 't':
+		rules = rules4nt
+	case 'l'<<8 | 'e':
+		rules = rules4le
+	case 'c'<<8 | 'e':
+		rules = rules4ce
+	case 't'<<8 | 'e':
+		rules = rules4te
+	case 'o'<<8 | 'n':
+		rules = rules4on
+	case 's'<<8 | 'm':
+		rules = rules4sm
+	case 't'<<8 | 'i':
+		rules = rules4ti
+	case 'v'<<8 | 'e':
+		rules = rules4ve
+	case 'z'<<8 | 'e':
+		rules = rules4ze
+	case 'u'<<8 | 's':
+		rules = rules4us
+	case 'a'<<8 | 'l':
+		rules = rules4al
+	case 'e'<<8 | 'r':
+		rules = rules4er
+	case 'i'<<8 | 'c':
+		rules = rules4ic
+	}
+	r, ok := s.find(rules)
+	n := len(r.suffix)
+	if !ok || !s.inR2(n) {
 		return
 	}
-	for _, suffix := range step4Suffixes {
-		if !s.has(suffix) {
-			continue
-		}
-		n := len(suffix)
-		if !s.inR2(n) {
+	if r.suffix == "ion" {
+		if k := len(s.w) - n; k == 0 || s.w[k-1] != 's' && s.w[k-1] != 't' {
 			return
 		}
-		if suffix == "ion" {
-			if k := len(s.w) - n; k == 0 || s.w[k-1] != 's' && s.w[k-1] != 't' {
-				return
-			}
-		}
-		s.swap(n, "")
-		return
 	}
+	s.swap(n, "")
 }
 
 func (s *stemmer) step5() {
