@@ -81,7 +81,7 @@ type searchPart struct {
 	cur    []cursor
 
 	tailCopy tailPart // of the slices as they were under the lock
-	bounds []int // block pointer of each term, for window bounds
+	bounds   []int    // block pointer of each term, for window bounds
 	// threads are the tail's documents by thread, in the order of their
 	// positions; made when first asked for.
 	threads map[uint32][]uint32
