@@ -3,6 +3,7 @@ package op
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/loci-memory/loci"
 )
@@ -76,18 +77,54 @@ type Failure struct {
 	Message   string    `json:"message"`
 }
 
-// FailureOf takes err apart. Causes are left out of the message, since they
-// may name files; they belong in a log.
+// FailureOf takes err apart. A coded error may wrap another one: their messages
+// are joined. Causes without a code are left out, since they may name files;
+// they belong in a log.
 func FailureOf(err error) Failure {
-	o := OutcomeOf(err)
-	f := Failure{Code: o.Code, Message: o.Title}
-	if e, ok := errors.AsType[*loci.Error](err); ok {
-		f.Operation, f.Field = e.Op, e.Field
-		if e.Message != "" {
-			f.Message = e.Message
-		}
+	f, _ := failureOf(err)
+	return f
+}
+
+// FailureWithCause is FailureOf with the cause at the end of the message, for
+// someone who may see the server's files.
+func FailureWithCause(err error) Failure {
+	f, cause := failureOf(err)
+	if cause != nil {
+		f.Message += ": " + cause.Error()
 	}
 	return f
+}
+
+// failureOf also gives the innermost cause that carries no code.
+func failureOf(err error) (Failure, error) {
+	o := OutcomeOf(err)
+	f := Failure{Code: o.Code}
+	cause := err
+	var messages []string
+	for {
+		e, ok := errors.AsType[*loci.Error](cause)
+		if !ok {
+			break
+		}
+		if f.Operation == "" {
+			f.Operation = e.Op
+		}
+		if f.Field == "" {
+			f.Field = e.Field
+		}
+		if e.Message != "" {
+			messages = append(messages, e.Message)
+		}
+		cause = e.Err
+	}
+	if len(messages) == 0 {
+		messages = []string{o.Title}
+	}
+	f.Message = strings.Join(messages, ": ")
+	if _, isCode := cause.(loci.Code); isCode {
+		cause = nil
+	}
+	return f, cause
 }
 
 // retitle gives err the operation's name and its own names of fields, where a

@@ -2,6 +2,7 @@ package op
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"go/ast"
@@ -267,5 +268,24 @@ func TestOutcomes(t *testing.T) {
 	}
 	if ExitCode(nil) != 0 || ExitCode(os.ErrClosed) != ExitFailed {
 		t.Error("exit codes of nil and of an error without a code")
+	}
+}
+
+func TestFailureOf(t *testing.T) {
+	inner := &loci.Error{Code: loci.ErrIO, Field: "path", Message: "could not be read", Err: os.ErrPermission}
+	outer := &loci.Error{Code: loci.ErrIO, Op: "notes.upsert", Message: "the note", Err: inner}
+	want := Failure{Code: loci.ErrIO, Operation: "notes.upsert", Field: "path", Message: "the note: could not be read"}
+	if got := FailureOf(outer); got != want {
+		t.Errorf("%+v", got)
+	}
+	want.Message += ": permission denied"
+	if got := FailureWithCause(outer); got != want {
+		t.Errorf("%+v", got)
+	}
+	if got := FailureOf(context.Canceled); got.Code != loci.ErrCanceled || got.Message == "" {
+		t.Errorf("%+v", got)
+	}
+	if got := FailureWithCause(loci.ErrLocked); got.Code != loci.ErrLocked || strings.Contains(got.Message, "locked") {
+		t.Errorf("%+v", got)
 	}
 }

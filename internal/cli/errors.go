@@ -63,11 +63,7 @@ func (a *App) failure(err error) op.Failure {
 		}
 		return f
 	}
-	f := op.FailureOf(err)
-	if e, ok := errors.AsType[*loci.Error](err); ok && e.Err != nil && e.Err != error(e.Code) {
-		f.Message += ": " + e.Err.Error()
-	}
-	return f
+	return op.FailureWithCause(err)
 }
 
 // printError shows err on standard error.

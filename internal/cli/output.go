@@ -36,6 +36,10 @@ func (a *App) printResult(name string, raw json.RawMessage) error {
 	return w.err
 }
 
+// WriteJSON writes v on standard output, whatever --json says: for a command
+// that only programs run.
+func (a *App) WriteJSON(v any) error { return a.writeJSON(a.deps.Stdout, v) }
+
 // writeJSON writes one document on one line.
 func (a *App) writeJSON(w io.Writer, v any) error {
 	raw, err := marshal(v)

@@ -42,6 +42,8 @@ func (p *Progress) Update(done, total int64) {
 		return
 	}
 	if p.bar == nil || p.total != total {
+		// The bar counts time from here on, so what was done before would make
+		// its first rate absurd: it is drawn from the next update.
 		p.total = total
 		p.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(p.app.deps.Stderr),
@@ -50,9 +52,10 @@ func (p *Progress) Update(done, total int64) {
 			progressbar.OptionShowIts(),
 			progressbar.OptionSetPredictTime(true),
 			progressbar.OptionThrottle(65*time.Millisecond),
-			progressbar.OptionFullWidth(),
+			progressbar.OptionSetWidth(24),
 			progressbar.OptionClearOnFinish(),
 		)
+		return
 	}
 	// A bar that cannot be drawn is no reason to stop the work.
 	_ = p.bar.Set64(done)

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	"github.com/loci-memory/loci/bench"
+	"github.com/loci-memory/loci/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+// benchCommand measures the engine on this machine.
+func benchCommand(a *cli.App) *cobra.Command {
+	var opts bench.Options
+	var phases []string
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the engine on a generated corpus",
+		Long: `Loads a generated corpus, the same for the same seed, and measures loading,
+searching, opening, single writes and the rebuild of the index. Your own
+memories are not touched.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.WithTimeout(cmd.Context())
+			defer cancel()
+			for _, name := range phases {
+				opts.Phases = append(opts.Phases, bench.Phase(name))
+			}
+			if !a.Quiet() && !a.JSON() {
+				opts.Out = a.Stderr()
+			}
+			p := a.Progress("Loading")
+			defer p.Close()
+			opts.Progress = func(done, total int) {
+				p.Update(int64(done), int64(total))
+				if done == total {
+					p.Close()
+				}
+			}
+			if exe, err := os.Executable(); err == nil {
+				opts.Fresh = []string{exe, "bench", "first-answer", "--"}
+			}
+			report, err := bench.Run(ctx, opts)
+			if err != nil {
+				return err
+			}
+			if a.JSON() {
+				return report.WriteJSON(a.Stdout())
+			}
+			return report.WriteText(a.Stdout())
+		},
+	}
+	var names []string
+	for _, p := range bench.Phases() {
+		names = append(names, string(p))
+	}
+	f := cmd.Flags()
+	f.IntVar(&opts.Records, "records", 0, "size of the corpus (default 100000)")
+	f.Uint64Var(&opts.Seed, "seed", 0, "seed of the corpus (default 1)")
+	f.StringVar(&opts.Dir, "keep", "", "make the store in this `directory` and leave it there for the next run")
+	f.StringSliceVar(&phases, "phases", nil, "what to measure, separated by commas: "+strings.Join(names, ", ")+" (default all)")
+
+	cmd.AddCommand(&cobra.Command{
+		Use:    "first-answer DIRECTORY QUERY",
+		Short:  "Open a store, search once and tell how long it took",
+		Hidden: true,
+		Args:   cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			report, err := bench.FirstAnswer(cmd.Context(), args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return a.WriteJSON(report)
+		},
+	})
+	return cmd
+}
