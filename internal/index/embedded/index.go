@@ -87,6 +87,7 @@ type Index struct {
 	closed   bool
 	flushErr error      // the last attempt to write a tail failed
 	flushMu  sync.Mutex // one flush at a time
+	mergeMu  sync.Mutex // one merge at a time
 }
 
 type segView struct {

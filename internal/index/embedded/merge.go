@@ -146,6 +146,8 @@ func pickMerge(segs []segView) []segView {
 
 // mergeAll merges until nothing is left to merge.
 func (ix *Index) mergeAll() error {
+	ix.mergeMu.Lock()
+	defer ix.mergeMu.Unlock()
 	for {
 		select {
 		case <-ix.quit:
