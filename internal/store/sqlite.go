@@ -34,7 +34,7 @@ const (
 func openSQLite(path, vfs string, mode openMode) (_ conn, err error) {
 	name, flags := path, sqlite3.OPEN_READWRITE
 	if vfs != "" {
-		u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "vfs=" + url.QueryEscape(vfs)}
+		u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "vfs=" + url.PathEscape(vfs)}
 		name, flags = u.String(), flags|sqlite3.OPEN_URI
 	}
 	if mode == openWriter {
