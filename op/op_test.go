@@ -45,6 +45,8 @@ func golden(t *testing.T, path string, got []byte) {
 	}
 }
 
+var goPointer = regexp.MustCompile(`\*([A-Z])`)
+
 var goNil = regexp.MustCompile(`\b[Nn]il\b`)
 
 var identifier = regexp.MustCompile(`\b[A-Z][A-Za-z0-9]+\b`)
@@ -119,6 +121,7 @@ func TestFieldDocs(t *testing.T) {
 						}
 						return w
 					})
+					doc = goPointer.ReplaceAllString(doc, "$1")
 					doc = goNil.ReplaceAllString(doc, "absent")
 					for _, name := range field.Names {
 						if doc != "" {

@@ -393,6 +393,29 @@ func TestHelpGolden(t *testing.T) {
 	}
 }
 
+// TestCompletion holds that each shell gets a script, and that names and words
+// of closed sets are completed.
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		got := cmdLine{args: []string{"completion", shell}, deps: noStore(t)}.run(t)
+		if got.code != 0 || !strings.Contains(got.stdout, "loci") || got.stderr != "" {
+			t.Errorf("%s: exit %d, %s", shell, got.code, got.stderr)
+		}
+	}
+	for line, want := range map[string]string{
+		"memories up":                  "upsert-many\t",
+		"call memories.up":             "memories.upsert_many\t",
+		"schema re":                    "rebuild_indexes\t",
+		"search x --match-field ":      "path\n",
+		"memories list --kinds memory": "memory\n",
+	} {
+		got := cmdLine{args: append([]string{"__complete"}, strings.Split(line, " ")...), deps: noStore(t)}.run(t)
+		if got.code != 0 || !strings.Contains(got.stdout, want) {
+			t.Errorf("%s: exit %d, %s%s", line, got.code, got.stdout, got.stderr)
+		}
+	}
+}
+
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
 		"潮水 table\n":        "潮水 table\n",
