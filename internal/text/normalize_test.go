@@ -31,7 +31,7 @@ func TestNormalize(t *testing.T) {
 }
 
 func TestNormalizeEveryCodePoint(t *testing.T) {
-	for r := rune(0); r <= utf8.MaxRune; r++ {
+	for r := rune(0); r <= utf8.MaxRune; r += step() {
 		s := string(r)
 		once := Normalize(s)
 		if again := Normalize(once); again != once {
@@ -45,7 +45,7 @@ func TestNormalizeEveryCodePoint(t *testing.T) {
 
 // The short cuts change nothing.
 func TestAppendCompatIsNFKC(t *testing.T) {
-	for r := rune(0); r <= utf8.MaxRune; r++ {
+	for r := rune(0); r <= utf8.MaxRune; r += step() {
 		if !utf8.ValidRune(r) {
 			continue
 		}
