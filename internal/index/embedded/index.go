@@ -390,9 +390,16 @@ func (ix *Index) background(work <-chan struct{}, step func() error) {
 }
 
 // flushFrozen writes every frozen tail as a segment, oldest first.
-func (ix *Index) flushFrozen() error {
+func (ix *Index) flushFrozen() (err error) {
 	ix.flushMu.Lock()
 	defer ix.flushMu.Unlock()
+	defer func() {
+		// After a failure writes go on in memory instead of waiting for it.
+		ix.write.Lock()
+		ix.flushErr = err
+		ix.frozenOK.Broadcast()
+		ix.write.Unlock()
+	}()
 	for {
 		ix.write.Lock()
 		if len(ix.tails) < 2 {
@@ -401,12 +408,7 @@ func (ix *Index) flushFrozen() error {
 		}
 		t, rev := ix.tails[0], ix.cur.rev
 		ix.write.Unlock()
-		err := ix.flushTail(t, rev)
-		ix.write.Lock()
-		ix.flushErr = err
-		ix.frozenOK.Broadcast() // even after a failure: writes go on in memory
-		ix.write.Unlock()
-		if err != nil {
+		if err := ix.flushTail(t, rev); err != nil {
 			return err
 		}
 		if err := ix.checkpoint(); err != nil {
@@ -444,6 +446,7 @@ func (ix *Index) flushTail(t *tail, rev int64) error {
 	}
 	ix.tails = ix.tails[1:]
 	ix.install(ix.newSnapshot(ix.cur.rev))
+	ix.frozenOK.Broadcast()
 	return nil
 }
 
