@@ -65,6 +65,9 @@ type Options struct {
 	// result to its standard output as JSON. Without it opening is measured in
 	// this process.
 	Fresh []string
+
+	// Tests do less: searches of one class under one filter, single writes.
+	samples, writes int
 }
 
 // run is one run under way.
@@ -92,6 +95,9 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	}
 	if len(o.Phases) == 0 {
 		o.Phases = Phases()
+	}
+	if o.samples == 0 {
+		o.samples, o.writes = minSamples, singleWrites
 	}
 	for _, p := range o.Phases {
 		if !slices.Contains(Phases(), p) {
@@ -275,10 +281,10 @@ func (r *run) searchClass(class Class, filter, tag string) (SearchReport, error)
 		}
 		hits += len(result.Hits)
 	}
-	took := make([]time.Duration, 0, minSamples+queriesClass)
+	took := make([]time.Duration, 0, r.samples+queriesClass)
 	var m meter
 	err := m.measure(func() error {
-		for len(took) < minSamples {
+		for len(took) < r.samples {
 			for _, req := range requests {
 				begin := time.Now()
 				if _, err := r.db.Search(r.ctx, req); err != nil {
@@ -371,8 +377,8 @@ func FirstAnswer(ctx context.Context, dir, query string) (o OpenReport, err erro
 
 // single writes records one by one, each of them durable before the next.
 func (r *run) single() error {
-	r.say("writing %d records one by one", singleWrites)
-	inputs := slices.Collect(r.corpus.Records(r.next, r.next+singleWrites))
+	r.say("writing %d records one by one", r.writes)
+	inputs := slices.Collect(r.corpus.Records(r.next, r.next+r.writes))
 	r.next += len(inputs)
 	took := make([]time.Duration, 0, len(inputs))
 	var m meter
@@ -398,7 +404,7 @@ func (r *run) single() error {
 // parallel writes records from several goroutines at once, which lets commits
 // share a sync.
 func (r *run) parallel() error {
-	const total = parallelTasks * singleWrites
+	total := parallelTasks * r.writes
 	r.say("writing %d records from %d goroutines", total, parallelTasks)
 	inputs := slices.Collect(r.corpus.Records(r.next, r.next+total))
 	r.next += total
