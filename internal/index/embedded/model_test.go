@@ -194,6 +194,9 @@ func modelAccepts(f *index.Filter, d *index.Document) bool {
 // everything collides.
 type world struct{ *rand.Rand }
 
+// fixedWorld is always the same one.
+func fixedWorld() world { return world{rand.New(rand.NewPCG(1, 2))} }
+
 func (w world) word() string {
 	// Zipf-like: low numbers are common.
 	n := int(float64(60) * w.Float64() * w.Float64() * w.Float64())

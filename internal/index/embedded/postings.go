@@ -178,7 +178,9 @@ type blockView struct {
 	posts  []posting // tail
 	tfs    []uint8   // nil: all constTF
 	tf     uint8
-	extras []uint8 // nil: all zero
+	extras []uint8 // nil: all extra
+	extra  uint8
+	one    bool // a single document, the first
 }
 
 func blockAt(data []byte, i int) blockView {
@@ -210,19 +212,16 @@ func (l *plist) block(i int) blockView {
 	case l.data != nil:
 		return blockAt(l.data, i)
 	default:
-		v := blockView{n: 1, first: l.one.doc, docs: zeroByte[:], tf: l.one.tf}
-		if l.one.extra != 0 {
-			v.extras = []uint8{l.one.extra}
-		}
-		return v
+		return blockView{n: 1, first: l.one.doc, one: true, tf: l.one.tf, extra: l.one.extra}
 	}
 }
-
-var zeroByte [1]byte
 
 func (v *blockView) doc(i int) uint32 {
 	if v.posts != nil {
 		return v.posts[i].doc
+	}
+	if v.one {
+		return v.first
 	}
 	switch v.width {
 	case 0:
@@ -255,6 +254,8 @@ func (v *blockView) decode(buf *[blockSize]uint32) {
 		for i := range v.posts {
 			buf[i&(blockSize-1)] = v.posts[i].doc
 		}
+	case v.one:
+		buf[0] = v.first
 	case v.width == 0:
 		for i, d := range v.docs {
 			buf[i&(blockSize-1)] = v.first + uint32(d)
@@ -278,7 +279,7 @@ func (v *blockView) freq(i int) (tf, extra uint8) {
 	if v.posts != nil {
 		return v.posts[i].tf, v.posts[i].extra
 	}
-	tf = v.tf
+	tf, extra = v.tf, v.extra
 	if v.tfs != nil {
 		tf = v.tfs[i]
 	}
@@ -350,7 +351,11 @@ func (c *cursor) seek(doc uint32) uint32 {
 		return none
 	}
 	c.pos = lo
-	if d := c.buf[lo]; d < c.hi {
+	d := c.buf[lo]
+	if d < doc {
+		panic(errDamaged) // the list does not ascend
+	}
+	if d < c.hi {
 		return d
 	}
 	return none

@@ -283,7 +283,8 @@ func (s *segment) lookup(key []byte) (uint32, bool) {
 		return 0, false
 	}
 	mask := s.hashLen - 1
-	for h := uint32(xxhash.Sum64(key)) & mask; ; h = (h + 1) & mask {
+	h := uint32(xxhash.Sum64(key)) & mask
+	for range s.hashLen {
 		slot := binary.LittleEndian.Uint32(s.sec[secHash][4*h:])
 		if slot == 0 {
 			return 0, false
@@ -291,7 +292,9 @@ func (s *segment) lookup(key []byte) (uint32, bool) {
 		if bytes.Equal(s.term(s.dict(slot-1)), key) {
 			return slot - 1, true
 		}
+		h = (h + 1) & mask
 	}
+	panic(errDamaged) // no empty slot
 }
 
 // listData is a stored list of df postings at off.
