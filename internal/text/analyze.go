@@ -13,6 +13,8 @@ const (
 	// maxCuts bounds how often one run of letters and digits is cut where case
 	// or kind changes; a run with more changes (a hash, base64) stays whole.
 	maxCuts = 7
+	// maxBuffer bounds what an Analyzer keeps between texts, in bytes.
+	maxBuffer = 1 << 20
 )
 
 // An Analyzer turns text into terms. It holds nothing but buffers, so that one
@@ -38,6 +40,9 @@ func (a *Analyzer) Analyze(s string, emit func(term []byte)) int {
 	a.emit = emit
 	n := a.run(s)
 	a.emit = nil
+	if cap(a.buf) > maxBuffer {
+		a.buf = nil
+	}
 	return n
 }
 

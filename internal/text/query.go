@@ -55,7 +55,7 @@ func AnalyzeQuery(s string) Query {
 		}
 		s = s[:end]
 	}
-	q := queryBuilder{groups: map[string]int{}, chars: map[string]bool{}}
+	var q queryBuilder
 	a := Analyzer{query: &q}
 	a.run(s)
 	return q.out
@@ -64,19 +64,21 @@ func AnalyzeQuery(s string) Query {
 // queryBuilder gathers the terms of a query.
 type queryBuilder struct {
 	out    Query
-	groups map[string]int // first term of a group: its number
-	chars  map[string]bool
+	groups termIndex // first terms of the groups
+	chars  termIndex
 	ident  []int // groups of the parts of the identifier at hand
+	terms  []string
+	alts   [][]string
 }
 
 func (q *queryBuilder) add(term []byte, kind termKind) {
 	switch kind {
 	case kindChar:
-		if r, _ := utf8.DecodeRune(term); !isHan(r) || q.chars[string(term)] || len(q.out.Chars) >= MaxQueryGroups {
+		if r, _ := utf8.DecodeRune(term); !isHan(r) || len(q.out.Chars) >= MaxQueryGroups || q.chars.find(q.out.Chars, term) >= 0 {
 			return
 		}
-		q.chars[string(term)] = true
 		q.out.Chars = append(q.out.Chars, string(term))
+		q.chars.added(q.out.Chars)
 	case kindWhole:
 		if len(q.ident) == 0 {
 			q.group(term)
@@ -94,15 +96,19 @@ func (q *queryBuilder) add(term []byte, kind termKind) {
 // group gives the number of the group of a term, a new one if need be, or -1
 // when there is no room.
 func (q *queryBuilder) group(term []byte) int {
-	if g, ok := q.groups[string(term)]; ok {
+	if g := q.groups.find(q.terms, term); g >= 0 {
 		return g
 	}
-	if len(q.out.Groups) >= MaxQueryGroups {
+	g := len(q.terms)
+	if g >= MaxQueryGroups {
 		return -1
 	}
-	t, g := string(term), len(q.out.Groups)
-	q.groups[t] = g
-	q.out.Groups = append(q.out.Groups, Group{Alternatives: [][]string{{t}}})
+	q.terms = append(q.terms, string(term))
+	q.groups.added(q.terms)
+	// Each group's alternatives are a window of one slice; the third index makes
+	// a group that takes another one move elsewhere.
+	q.alts = append(q.alts, q.terms[g:g+1:g+1])
+	q.out.Groups = append(q.out.Groups, Group{Alternatives: q.alts[g : g+1 : g+1]})
 	return g
 }
 
@@ -118,5 +124,39 @@ func (q *queryBuilder) identifier(whole string) {
 	first := &q.out.Groups[q.ident[0]]
 	if len(first.Optional) < MaxAlternatives && !slices.Contains(first.Optional, whole) {
 		first.Optional = append(first.Optional, whole)
+	}
+}
+
+// termIndex finds a term in a list: by looking through a short list, by a map that
+// is made when the list has grown long.
+type termIndex struct{ numbers map[string]int }
+
+const shortList = 24
+
+func (x *termIndex) find(list []string, term []byte) int {
+	if x.numbers != nil {
+		if n, ok := x.numbers[string(term)]; ok {
+			return n
+		}
+		return -1
+	}
+	for i, t := range list {
+		if t == string(term) {
+			return i
+		}
+	}
+	return -1
+}
+
+// added takes notice of the last of list.
+func (x *termIndex) added(list []string) {
+	switch {
+	case x.numbers != nil:
+		x.numbers[list[len(list)-1]] = len(list) - 1
+	case len(list) > shortList:
+		x.numbers = make(map[string]int, 2*len(list))
+		for i, t := range list {
+			x.numbers[t] = i
+		}
 	}
 }
