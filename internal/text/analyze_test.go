@@ -59,7 +59,10 @@ func TestAnalyze(t *testing.T) {
 		{"scripts in one word", "重跑gen-itgc后50条", "重 跑 重跑 gen itgc genitgc 后 50 条", 7},
 		{"full width", "ＡＰＩ　ｖ２", "api v 2 v2", 3},
 
-		{"accents composed", "cafe\u0301 CAFÉ", "café café", 2},
+		{"accents", "cafe\u0301 CAFÉ cafés cafe", "cafe cafe cafe cafe", 4},
+		{"Latin without a simple base", "Ærøskøbing Łódź Đà Việt œuvre İI", "aeroskob lodz da viet oeuvr ii", 6},
+		{"accents that do not compose", "x\u0304y за\u0301мок", "xy замок", 2},
+		{"letters of other alphabets keep their marks", "Ёлка йод άλφα", "ёлка йод άλφα", 3},
 		{"sharp s", "Straße", "strass", 1},
 		{"Russian", "Привет, Мир", "привет мир", 2},
 		{"soft hyphen", "co\u00ADoperate", "cooper", 1},

@@ -9,9 +9,9 @@
 //
 // Text is first put into Unicode's compatibility form (NFKC), then cut:
 //
-//   - Words are runs of letters, marks and digits. They are case folded;
-//     English ones lose their inflection (Porter's second stemmer) and the stop
-//     words are left out.
+//   - Words are runs of letters, marks and digits. They are case folded, Latin
+//     letters lose their accents, English words their inflection (Porter's
+//     second stemmer), and the stop words are left out.
 //   - Chinese, Japanese, Korean and other scripts written without blanks give
 //     every character and every pair of adjacent characters.
 //   - Words held together by a connector (max_tokens, foo-bar, a/b/c.go, an

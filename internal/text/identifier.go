@@ -177,7 +177,7 @@ func (a *Analyzer) letters(i int) (end int) {
 	for i < len(b) {
 		c, size := classAt(b, i)
 		if c == classMark || c == classIgnore {
-			if c == classMark && runes < MaxTermRunes && !isInvisibleMark(b[i:i+size]) {
+			if r, _ := utf8.DecodeRune(b[i:]); c == classMark && runes < MaxTermRunes && !isDroppedMark(r) {
 				a.whole = append(a.whole, b[i:i+size]...)
 				runes++
 			}
@@ -211,7 +211,7 @@ func (a *Analyzer) letters(i int) (end int) {
 			} else {
 				r, _ := utf8.DecodeRune(b[i:])
 				at := len(a.whole)
-				a.whole = appendFold(a.whole, r)
+				a.whole = appendTermRune(a.whole, r)
 				runes += utf8.RuneCount(a.whole[at:])
 			}
 		}
@@ -256,11 +256,4 @@ func thousands(b []byte, i int) bool {
 		return false
 	}
 	return i+4 == len(b) || !isDigitByte(b[i+4])
-}
-
-// isInvisibleMark holds for variation selectors and enclosing marks, which
-// change how a character looks and not what it is.
-func isInvisibleMark(b []byte) bool {
-	r, _ := utf8.DecodeRune(b)
-	return 0xFE00 <= r && r <= 0xFE0F || 0xE0100 <= r && r <= 0xE01EF || 0x20DD <= r && r <= 0x20E4 || 0x180B <= r && r <= 0x180F
 }
