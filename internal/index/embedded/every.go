@@ -22,7 +22,7 @@ func (s *searcher) every(p *searchPart, h *topK) {
 		}
 		return a - b
 	})
-	if p.filter.mode == filterList && len(p.filter.list) <= cost[order[0]] {
+	if p.filter.list != nil && len(p.filter.list)*seekCost < cost[order[0]] {
 		for _, doc := range p.filter.list {
 			if s.holdsAll(p, order, doc) {
 				s.offer(p, doc, s.score(p, s.scored, doc), h)
@@ -116,6 +116,9 @@ const seekMax = 32
 // what is left.
 func (s *searcher) everyWindow(p *searchPart, order []int, w, end uint32, h *topK) {
 	left := s.groupBits(p, &s.groups[order[0]], w, end, &s.seen)
+	if p.filter.mode == filterSome {
+		left = p.filter.intersect(w, end, &s.seen)
+	}
 	for _, g := range order[1:] {
 		if left == 0 {
 			break
@@ -220,6 +223,7 @@ func (s *searcher) single(p *searchPart, term int, h *topK) {
 	}
 	weight := p.kind.weights[term]
 	norms := &p.kind.norms
+	filtered := p.filter.mode == filterSome
 	for i := c.b0; i < c.b1; i++ {
 		if h.full() {
 			maxTF, minLen := c.plist.bounds(i)
@@ -241,6 +245,9 @@ func (s *searcher) single(p *searchPart, term int, h *topK) {
 			}
 			if doc >= c.hi {
 				return
+			}
+			if filtered && !p.filter.has(doc) {
+				continue
 			}
 			tf, extra := c.view.freq(k)
 			if s.text {
@@ -275,6 +282,9 @@ func (s *searcher) total() (n int64) {
 	s.each(func(p *searchPart) {
 		for w := p.lo; w < p.hi; w += windowDocs {
 			end := min(w+windowDocs, p.hi)
+			if !p.filter.touches(w, end) {
+				continue
+			}
 			for _, t := range terms {
 				s.termBits(p, t, w, end, &s.seen)
 			}

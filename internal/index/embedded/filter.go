@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -15,8 +16,8 @@ import (
 type docFilter struct {
 	mode filterMode
 	lo   uint32
-	bits []uint64 // relative to lo
-	list []uint32 // ascending
+	bits []uint64 // with filterSome: the documents, from lo on
+	list []uint32 // with filterSome: the same, ascending, when they are few
 	tail *tailFilter
 }
 
@@ -25,30 +26,64 @@ type filterMode uint8
 const (
 	filterAll filterMode = iota
 	filterNone
-	filterBits
-	filterList
+	filterSome
 	filterTail // ask tail, document by document
 )
 
 // sparseShare is how few documents of a partition (one in this many) a filter
-// leaves to be kept as a list.
-const sparseShare = 64
+// leaves to be listed as well.
+const sparseShare = 32
 
 func (f *docFilter) accept(doc uint32) bool {
 	switch f.mode {
 	case filterAll:
 		return true
-	case filterBits:
-		doc -= f.lo
-		return f.bits[doc>>6]&(1<<(doc&63)) != 0
-	case filterList:
-		_, ok := slices.BinarySearch(f.list, doc)
-		return ok
+	case filterSome:
+		return f.has(doc)
 	case filterTail:
 		return f.tail.accept(doc)
 	default:
 		return false
 	}
+}
+
+func (f *docFilter) has(doc uint32) bool {
+	doc -= f.lo
+	return f.bits[doc>>6]&(1<<(doc&63)) != 0
+}
+
+// window are the bits of documents w..end; w is a multiple of 64 from lo.
+func (f *docFilter) window(w, end uint32) []uint64 {
+	return f.bits[(w-f.lo)/64 : (end-f.lo+63)/64]
+}
+
+// touches says whether any document of w..end may pass.
+func (f *docFilter) touches(w, end uint32) bool {
+	if f.mode != filterSome {
+		return f.mode != filterNone
+	}
+	for _, b := range f.window(w, end) {
+		if b != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// intersect takes out of set, which stands for w..end, what does not pass, and
+// gives the number that is left.
+func (f *docFilter) intersect(w, end uint32, set *[windowDocs / 64]uint64) (n int) {
+	for i, b := range f.window(w, end) {
+		set[i] &= b
+		n += bits.OnesCount64(set[i])
+	}
+	return n
+}
+
+// filterBuffers are the storage of one evaluated filter.
+type filterBuffers struct {
+	bits, tmp []uint64
+	list      []uint32
 }
 
 // bitmap gives an attribute's documents.
@@ -81,23 +116,40 @@ func (s *segment) attrExact(key []byte) *roaring.Bitmap {
 	return s.bitmap(e)
 }
 
-// segmentFilter evaluates f over a partition of a segment. The dense form is
-// written to buf, which is grown as needed.
-func segmentFilter(s *segment, part int, f *index.Filter, buf *[]uint64) docFilter {
+// segmentFilter evaluates f over a partition of a segment, in buf.
+func segmentFilter(s *segment, part int, f *index.Filter, buf *filterBuffers) docFilter {
 	p := &s.parts[part]
-	var and []*roaring.Bitmap
+	size := int(p.hi-p.lo+63) / 64
+	narrowed := false
+	narrow := func(bm *roaring.Bitmap) {
+		dst := &buf.bits
+		if narrowed {
+			dst = &buf.tmp
+		}
+		*dst = slices.Grow((*dst)[:0], size)[:size]
+		clear(*dst)
+		dense(bm, p.lo, p.hi, s.numDocs, *dst)
+		if narrowed {
+			for i, w := range buf.tmp {
+				buf.bits[i] &= w
+			}
+		}
+		narrowed = true
+	}
 	key := make([]byte, 0, 64)
-	if scopes := orBitmaps(s, len(f.Scopes), func(i int) []byte { return scopeKey(key[:0], uint32(f.Scopes[i])) }); scopes == nil {
+	scopes := orBitmaps(s, len(f.Scopes), func(i int) []byte { return scopeKey(key[:0], uint32(f.Scopes[i])) })
+	if scopes == nil {
 		return docFilter{mode: filterNone}
-	} else if !coversRange(scopes, p.lo, p.hi) {
-		and = append(and, scopes)
+	}
+	if scopes.CardinalityInRange(uint64(p.lo), uint64(p.hi)) < uint64(p.hi-p.lo) {
+		narrow(scopes)
 	}
 	for _, t := range f.Tags {
 		bm := s.attrExact(tagKey(key[:0], uint32(t)))
 		if bm == nil {
 			return docFilter{mode: filterNone}
 		}
-		and = append(and, bm)
+		narrow(bm)
 	}
 	if f.Thread != 0 {
 		bm := roaring.New()
@@ -105,59 +157,59 @@ func segmentFilter(s *segment, part int, f *index.Filter, buf *[]uint64) docFilt
 		for i := range n {
 			bm.Add(doc(i))
 		}
-		and = append(and, bm)
+		narrow(bm)
 	}
 	for _, c := range f.Where {
 		bm := s.where(c, p.lo, p.hi)
 		if bm == nil {
 			return docFilter{mode: filterNone}
 		}
-		and = append(and, bm)
+		narrow(bm)
 	}
 	if f.HasFrom || f.HasTo {
-		and = append(and, s.createdWithin(f, p.lo, p.hi))
+		narrow(s.createdWithin(f, p.lo, p.hi))
 	}
-	if len(and) == 0 {
+	if !narrowed {
 		return docFilter{mode: filterAll}
 	}
-	rng := roaring.New()
-	rng.AddRange(uint64(p.lo), uint64(p.hi))
-	res := roaring.FastAnd(append(and, rng)...)
-	n := res.GetCardinality()
-	switch {
-	case n == 0:
+	n := 0
+	for _, w := range buf.bits {
+		n += bits.OnesCount64(w)
+	}
+	switch n {
+	case 0:
 		return docFilter{mode: filterNone}
-	case n == uint64(p.hi-p.lo):
+	case int(p.hi - p.lo):
 		return docFilter{mode: filterAll}
-	case n <= uint64(p.hi-p.lo)/sparseShare:
-		return docFilter{mode: filterList, list: res.ToArray()}
 	}
-	words := int(p.hi-p.lo+63) / 64
-	if cap(*buf) < words {
-		*buf = make([]uint64, words)
-	}
-	bits := (*buf)[:words]
-	clear(bits)
-	for it := res.ManyIterator(); ; {
-		var docs [256]uint32
-		k := it.NextMany(docs[:])
-		if k == 0 {
-			break
+	out := docFilter{mode: filterSome, lo: p.lo, bits: buf.bits}
+	if n <= int(p.hi-p.lo)/sparseShare {
+		buf.list = buf.list[:0]
+		for i, w := range buf.bits {
+			for ; w != 0; w &= w - 1 {
+				buf.list = append(buf.list, p.lo+uint32(i*64+trailingZeros(w)))
+			}
 		}
-		for _, d := range docs[:k] {
-			d -= p.lo
-			bits[d>>6] |= 1 << (d & 63)
-		}
+		out.list = buf.list
 	}
-	return docFilter{mode: filterBits, lo: p.lo, bits: bits}
+	return out
 }
 
-func coversRange(bm *roaring.Bitmap, lo, hi uint32) bool {
-	n := bm.Rank(hi - 1)
-	if lo > 0 {
-		n -= bm.Rank(lo - 1)
+// dense sets a bit, counted from lo, for each document of bm in lo..hi.
+func dense(bm *roaring.Bitmap, lo, hi, numDocs uint32, dst []uint64) {
+	if lo == 0 && hi == numDocs {
+		bm.WriteDenseTo(dst)
+		return
 	}
-	return n == uint64(hi-lo)
+	it := bm.Iterator()
+	for it.AdvanceIfNeeded(lo); it.HasNext(); {
+		doc := it.Next()
+		if doc >= hi {
+			return
+		}
+		doc -= lo
+		dst[doc>>6] |= 1 << (doc & 63)
+	}
 }
 
 // orBitmaps unites the documents of n keys; nil when there are none.

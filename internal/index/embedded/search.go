@@ -37,8 +37,8 @@ type searcher struct {
 	acc   [windowDocs]uint32
 	seen  [windowDocs / 64]uint64
 	tmp   [windowDocs / 64]uint64
-	bits  [][]uint64 // filters' storage, part by part
-	nbits int
+	bufs  []*filterBuffers // filters' storage, part by part
+	nbufs int
 	order []int
 	bound []uint32
 	taken []int64 // ids of hits of earlier rounds, ascending
@@ -183,7 +183,7 @@ func (s *searcher) release() {
 func (s *searcher) prepare(v *view, q *index.Query, f *index.Filter) {
 	s.v, s.q, s.f = v, q, f
 	s.terms, s.groups, s.scored, s.chars = s.terms[:0], s.groups[:0], s.scored[:0], s.chars[:0]
-	s.nbits, s.taken = 0, s.taken[:0]
+	s.nbufs, s.taken = 0, s.taken[:0]
 	s.text = false
 	switch q.Field {
 	case index.FieldName:
@@ -314,12 +314,12 @@ func (s *searcher) addKind(key partKey) {
 			p.filter = docFilter{mode: filterTail, tail: &p.tf}
 			continue
 		}
-		for len(s.bits) <= s.nbits {
-			s.bits = append(s.bits, nil)
+		if s.nbufs == len(s.bufs) {
+			s.bufs = append(s.bufs, new(filterBuffers))
 		}
-		p.filter = segmentFilter(p.seg.segment, p.part, s.f, &s.bits[s.nbits])
-		if p.filter.mode == filterBits {
-			s.nbits++
+		p.filter = segmentFilter(p.seg.segment, p.part, s.f, s.bufs[s.nbufs])
+		if p.filter.mode == filterSome {
+			s.nbufs++
 		}
 	}
 	s.kinds = append(s.kinds, k)
@@ -528,7 +528,7 @@ func (p *searchPart) resetBounds() {
 // each window the terms that together cannot lift a document into the heap are
 // only looked up for documents that the others have found.
 func (s *searcher) any(p *searchPart, terms []int, h *topK) {
-	if p.filter.mode == filterList && len(p.filter.list)*len(terms)*8 < s.totalDF(p, terms) {
+	if p.filter.list != nil && len(p.filter.list)*len(terms)*seekCost < s.totalDF(p, terms) {
 		for _, doc := range p.filter.list {
 			if sc := s.score(p, terms, doc); sc > 0 {
 				s.offer(p, doc, sc, h)
@@ -547,12 +547,16 @@ func (s *searcher) any(p *searchPart, terms []int, h *topK) {
 			w += (next - w) / windowDocs * windowDocs
 			continue
 		}
-		if need := h.need(p.minID(w)); sum >= need {
+		if need := h.need(p.minID(w)); sum >= need && p.filter.touches(w, end) {
 			s.anyWindow(p, terms, w, end, need, h)
 		}
 		w = end
 	}
 }
+
+// seekCost is what looking up a document in a list costs, in postings that are
+// walked over.
+const seekCost = 30
 
 func (s *searcher) totalDF(p *searchPart, terms []int) (n int) {
 	for _, t := range terms {
@@ -627,6 +631,7 @@ func (s *searcher) accumulate(p *searchPart, term int, w, end uint32) {
 	}
 	weight := p.kind.weights[term]
 	norms := &p.kind.norms
+	filtered := p.filter.mode == filterSome
 	for {
 		n := c.view.n
 		tfs, posts := c.view.tfs, c.view.posts
@@ -635,6 +640,9 @@ func (s *searcher) accumulate(p *searchPart, term int, w, end uint32) {
 			if doc >= end {
 				c.pos = i
 				return
+			}
+			if filtered && !p.filter.has(doc) {
+				continue
 			}
 			tf := c.view.tf
 			if tfs != nil {
