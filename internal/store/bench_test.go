@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/loci-memory/loci/internal/store/faultvfs"
 )
 
 func openTest(tb testing.TB, dir string, opts Options) *Store {
@@ -59,7 +61,7 @@ func addBatch(tb testing.TB, s *Store, batch []*Memory) {
 }
 
 func BenchmarkIngest(b *testing.B) {
-	for _, before := range []int{0, 100_000} {
+	for _, before := range []int{0, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("after=%d", before), func(b *testing.B) {
 			s := openTest(b, b.TempDir(), Options{})
 			rng := rand.New(rand.NewPCG(1, 2))
@@ -149,4 +151,18 @@ func measureCallers(b *testing.B, s *Store, callers int) {
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
+}
+
+// BenchmarkGroupCommitSlowSync is the same on a disk whose sync takes 2 ms
+// longer.
+func BenchmarkGroupCommitSlowSync(b *testing.B) {
+	fs := faultvfs.Register("slow-sync")
+	defer fs.Close()
+	fs.DelaySyncs(2 * time.Millisecond)
+	for _, callers := range []int{1, 8} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			s := openTest(b, b.TempDir(), Options{VFS: fs.Name()})
+			measureCallers(b, s, callers)
+		})
+	}
 }

@@ -164,29 +164,28 @@ func (s *session) Memories(ids []int64) ([]*Memory, error) {
 	return out, nil
 }
 
-// MemoriesByHash gives the memories whose judgment has this hash, by id.
-func (s *session) MemoriesByHash(hash int64) ([]*Memory, error) {
-	st, err := s.stmt(sqlMemoriesByHash)
-	if err != nil {
-		return nil, err
-	}
-	st.bindInt(1, hash)
-	defer st.reset()
+// epochSize is the number of ids that share a part of the judgment index.
+const epochSize = 1 << 16
+
+func epochOf(id int64) int64 { return id / epochSize }
+
+// memoriesByHash gives the memories whose judgment has this hash, by id. No
+// memory has an id of limit or above.
+func (s *session) memoriesByHash(hash, limit int64) ([]*Memory, error) {
 	var out []*Memory
-	for {
-		found, err := st.step()
+	for epoch := int64(0); epoch <= epochOf(limit); epoch++ {
+		ids, err := s.ids(sqlMemoryIDsByHash, epoch, hash)
 		if err != nil {
 			return nil, err
 		}
-		if !found {
-			break
+		if len(ids) == 0 {
+			continue
 		}
-		out = append(out, readMemory(st))
-	}
-	for _, m := range out {
-		if err := s.complete(m); err != nil {
+		found, err := s.Memories(ids)
+		if err != nil {
 			return nil, err
 		}
+		out = append(out, found...)
 	}
 	return out, nil
 }

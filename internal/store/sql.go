@@ -11,6 +11,10 @@ import "strings"
 // which is how they are searched. Neither tags nor dictionary ids carry foreign
 // keys: each would cost a look-up per row for rows that only one function
 // writes. DeepCheck compares the two.
+//
+// Hashes of judgments come in no order, and an index over all of them would
+// make every record dirty a page of its own. So the index is cut into epochs of
+// epochSize ids: inserts touch the latest one only, and a look-up asks each.
 const schemaText = `
 CREATE TABLE meta (
 	one           INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
@@ -66,6 +70,7 @@ CREATE TABLE evidence (
 CREATE TABLE memories (
 	id               {id} REFERENCES records (id) ON DELETE CASCADE,
 	type_id          BIGINT NOT NULL,
+	epoch            INTEGER NOT NULL,
 	judgment_hash    BIGINT NOT NULL,
 	pinned           INTEGER NOT NULL,
 	strength         DOUBLE PRECISION NOT NULL,
@@ -76,7 +81,7 @@ CREATE TABLE memories (
 	judgment         TEXT NOT NULL,
 	reasoning        TEXT NOT NULL
 );
-CREATE INDEX memories_judgment ON memories (judgment_hash);
+CREATE INDEX memories_judgment ON memories (epoch, judgment_hash);
 CREATE TABLE index_updates (
 	revision BIGINT NOT NULL,
 	part     INTEGER NOT NULL,
@@ -129,7 +134,7 @@ const (
 	sqlUpdateMemory
 	sqlUpdateState
 	sqlMemory
-	sqlMemoriesByHash
+	sqlMemoryIDsByHash
 
 	sqlListScope
 	sqlListScopeTime
@@ -189,17 +194,16 @@ func (d dialect) statements() [statementCount]string {
 		sqlEvidence: `SELECT source, source_revision, chunk_id, line_offset, line_limit, quote, metadata
 			FROM evidence WHERE record_id = $1 ORDER BY ordinal`,
 
-		sqlAddMemory: `INSERT INTO memories (id, type_id, judgment_hash, pinned, strength, useful_count,
+		sqlAddMemory: `INSERT INTO memories (id, type_id, epoch, judgment_hash, pinned, strength, useful_count,
 			useful_score, last_recalled_at, last_decay_at, judgment, reasoning)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 		sqlUpdateMemory: `UPDATE memories SET type_id = $1, judgment_hash = $2, pinned = $3, strength = $4,
 			useful_count = $5, useful_score = $6, last_recalled_at = $7, last_decay_at = $8, judgment = $9,
 			reasoning = $10 WHERE id = $11`,
 		sqlUpdateState: `UPDATE memories SET pinned = $1, strength = $2, useful_count = $3, useful_score = $4,
 			last_recalled_at = $5, last_decay_at = $6 WHERE id = $7`,
-		sqlMemory: "SELECT " + memoryColumns + " FROM records r JOIN memories m ON m.id = r.id WHERE r.id = $1",
-		sqlMemoriesByHash: "SELECT " + memoryColumns + ` FROM memories m JOIN records r ON r.id = m.id
-			WHERE m.judgment_hash = $1 ORDER BY m.id`,
+		sqlMemory:          "SELECT " + memoryColumns + " FROM records r JOIN memories m ON m.id = r.id WHERE r.id = $1",
+		sqlMemoryIDsByHash: "SELECT id FROM memories WHERE epoch = $1 AND judgment_hash = $2 ORDER BY id",
 
 		sqlListScope: `SELECT id FROM records WHERE namespace_id = $1 AND kind = $2 AND scope_id = $3 AND id > $4
 			ORDER BY id LIMIT $5`,

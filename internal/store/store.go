@@ -54,8 +54,8 @@ type Options struct {
 	// Readers bounds the connections that read at the same time; 0 is 8.
 	Readers int
 	// CheckpointPages is the length of the log, in pages, from which it is
-	// moved into the database in the background; 0 is 1,000. At sixteen times that
-	// the writer waits for it.
+	// moved into the database in the background; 0 is 4,000. At four times that the
+	// writer waits for it.
 	CheckpointPages int
 
 	// migrations replaces the real ones in tests.
@@ -109,7 +109,7 @@ func Open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 		opts.Readers = 8
 	}
 	if opts.CheckpointPages <= 0 {
-		opts.CheckpointPages = 1000
+		opts.CheckpointPages = 4000
 	}
 	if opts.migrations == nil {
 		opts.migrations = migrations

@@ -15,7 +15,7 @@ const (
 	maxGroupWork    = 50 * time.Millisecond  // spent in operations before their commit
 	maxWait         = 500 * time.Microsecond // for callers to come back
 	restartWait     = 100 * time.Millisecond // for readers, when the log must start anew
-	logLimitFactor  = 16
+	logLimitFactor  = 4
 	operationQueued = 0
 	operationTaken  = 1
 	operationGone   = 2

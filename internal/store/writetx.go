@@ -111,11 +111,17 @@ func (tx *WriteTx) AddMemory(m *Memory) (err error) {
 	}
 	st.bindInt(1, m.ID)
 	st.bindInt(2, m.typeID)
-	st.bindInt(3, m.JudgmentHash)
-	bindState(st, 4, &m.State)
-	st.bindText(10, m.Judgment)
-	st.bindText(11, m.Reasoning)
+	st.bindInt(3, epochOf(m.ID))
+	st.bindInt(4, m.JudgmentHash)
+	bindState(st, 5, &m.State)
+	st.bindText(11, m.Judgment)
+	st.bindText(12, m.Reasoning)
 	return st.run()
+}
+
+// MemoriesByHash gives the memories whose judgment has this hash, by id.
+func (tx *WriteTx) MemoriesByHash(hash int64) ([]*Memory, error) {
+	return tx.memoriesByHash(hash, tx.w.next.nextID)
 }
 
 // UpdateMemory replaces old, as it was read in this operation, by m, which
