@@ -25,7 +25,7 @@ func main() {
 func deps(args []string) cli.Deps {
 	return cli.Deps{
 		Args: args, Version: version(), Serve: serve,
-		Extra: []func(*cli.App) *cobra.Command{demoCommand, benchCommand},
+		Extra: []func(*cli.App) *cobra.Command{demoCommand, benchCommand, evalCommand},
 	}
 }
 
