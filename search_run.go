@@ -150,41 +150,43 @@ const maxShare = 10
 // search runs a plan on one snapshot.
 func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, p *searchPlan, q index.Query, t *trace) (*SearchResult, error) {
 	res := &SearchResult{Hits: []SearchHit{}, Revision: tx.Revision(), Diagnostics: SearchDiagnostics{Degraded: []Degrade{}}}
-	var found index.Result
-	if view == nil {
+	if p.req.WithTotal {
+		res.Total = new(int64)
+	}
+	unavailable := func() (*SearchResult, error) {
 		res.Diagnostics.Degraded = append(res.Diagnostics.Degraded, DegradeTextIndexUnavailable)
-		if p.req.WithTotal {
-			res.Total = new(int64)
-		}
 		t.finish(e, 0, 0, 0, res.Diagnostics.Degraded)
 		return res, nil
 	}
-	res.IndexedRevision = view.Revision()
-	res.Diagnostics.TextUsed = true
+	if view == nil {
+		return unavailable()
+	}
 	f, any, err := p.indexFilter(tx)
 	if err != nil {
 		return nil, err
 	}
+	var found index.Result
 	if any {
-		found, err = e.searchIndex(view, q, f, index.Options{Limit: p.candidates, NeighbourWeight: p.req.NeighbourWeight,
-			ThreadWeight: p.req.ThreadWeight, ByThread: p.req.GroupBy == GroupThread})
-		if err != nil {
-			return nil, err
+		if found, err = view.Search(q, f, index.Options{Limit: p.candidates, NeighbourWeight: p.req.NeighbourWeight,
+			ThreadWeight: p.req.ThreadWeight, ByThread: p.req.GroupBy == GroupThread}); err != nil {
+			e.searchBroke()
+			return unavailable()
 		}
 	}
 	t.stage("text")
 	if p.req.WithTotal {
-		var total int64
 		if any {
-			counted, err := e.searchIndex(view, q, f, index.Options{Total: true})
+			counted, err := view.Search(q, f, index.Options{Total: true})
 			if err != nil {
-				return nil, err
+				e.searchBroke()
+				return unavailable()
 			}
-			total = counted.Total
+			*res.Total = counted.Total
 		}
-		res.Total = &total
 		t.stage("count")
 	}
+	res.IndexedRevision = view.Revision()
+	res.Diagnostics.TextUsed = true
 	hits := p.fuse(found.Hits)
 	t.stage("fuse")
 	// Chunks of one note will fold here; no other kind has anything to fold.
@@ -205,17 +207,12 @@ func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, 
 	return res, ctx.Err()
 }
 
-// searchIndex searches the view. A failure of it means damaged files: the index
-// goes out of use and is rebuilt.
-func (e *engine) searchIndex(view index.View, q index.Query, f index.Filter, o index.Options) (index.Result, error) {
-	r, err := view.Search(q, f, o)
-	if err != nil {
-		if h := e.index.Load(); h != nil {
-			e.indexBroke(h)
-		}
-		return r, errs.Wrap(errs.Index, err, "the text index is damaged and is being rebuilt, retry")
+// searchBroke takes the index out of use after a search of it failed, which means
+// damaged files, and has it rebuilt.
+func (e *engine) searchBroke() {
+	if h := e.index.Load(); h != nil {
+		e.indexBroke(h)
 	}
-	return r, nil
 }
 
 // indexFilter is the filter in the dictionary's numbers; false when it covers
@@ -370,6 +367,11 @@ func (h *fusedHit) result(p *searchPlan, view index.View, q index.Query) SearchH
 	if p.req.Explain {
 		x := &Explain{TextRank: h.rank, TextScore: h.Hit.Score, Round: roundNames[h.Round], Terms: []ExplainTerm{}, FusedScore: h.fused,
 			NeighbourAdd: h.NeighbourAdd, ThreadAdd: h.ThreadAdd, RecencyAdd: h.recencyAdd, StrengthAdd: h.strengthAdd}
+		if h.Round == index.RoundChar {
+			q.Groups = nil
+		} else {
+			q.Chars = nil // they add to nothing but the last round
+		}
 		for _, term := range view.Explain(q, h.ID, h.record.NamespaceID, index.Kind(h.record.Kind)) {
 			x.Terms = append(x.Terms, ExplainTerm{Term: term.Term, Score: term.Score})
 		}

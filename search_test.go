@@ -153,9 +153,9 @@ func TestHostileQueries(t *testing.T) {
 	db := openReal(t, t.TempDir())
 	ids := remember(t, db,
 		"the harbor API is written in C++ and tested in CI",    // 0
-		"重跑gen-itgc后50条记录全部通过",                                // 1
+		"重跑gen-itgc后50条记录全部通过",                                 // 1
 		"tea \"quoted\" AND (grouped) OR NOT near* ^boost ~2",  // 2
-		"rock and roll 🎸 on the 码头",                           // 3
+		"rock and roll 🎸 on the 码头",                            // 3
 		"plain C is older",                                     // 4
 		"getUserName reads max_tokens from /etc/loci/app.toml", // 5
 	)
