@@ -203,8 +203,11 @@ func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, 
 		res.Hits = append(res.Hits, hits[i].result(p, view, q))
 	}
 	t.stage("load")
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	t.finish(e, candidates, candidates, len(hits), res.Diagnostics.Degraded)
-	return res, ctx.Err()
+	return res, nil
 }
 
 // searchBroke takes the index out of use after a search of it failed, which means
