@@ -43,7 +43,7 @@ func Phases() []Phase {
 const (
 	batchSize     = 1000
 	queriesClass  = 60
-	searchLimit   = 20
+	searchLimit   = 10
 	minSamples    = 300 // searches of one class under one filter
 	openRepeats   = 5
 	singleWrites  = 500
