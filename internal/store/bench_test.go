@@ -157,7 +157,7 @@ func measureCallers(b *testing.B, s *Store, callers int) {
 // longer.
 func BenchmarkGroupCommitSlowSync(b *testing.B) {
 	fs := faultvfs.Register("slow-sync")
-	defer fs.Close()
+	b.Cleanup(fs.Close)
 	fs.DelaySyncs(2 * time.Millisecond)
 	for _, callers := range []int{1, 8} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {

@@ -1,0 +1,331 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/store/faultvfs"
+	"go.uber.org/goleak"
+)
+
+// files gives what lies in a folder.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[e.Name()] = string(text)
+	}
+	return out
+}
+
+func execFile(t *testing.T, path, sql string) {
+	t.Helper()
+	c, err := openSQLite(path, "", openWriter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if err := c.exec(sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRefused checks that a file that this program should not open is told
+// apart and left alone, byte for byte.
+func TestRefused(t *testing.T) {
+	newer := fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d; CREATE TABLE t (x)", applicationID, SchemaVersion+1)
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T, path string)
+		code errs.Code
+	}{
+		{"newer", func(t *testing.T, path string) { execFile(t, path, newer) }, errs.SchemaVersion},
+		{"another program's", func(t *testing.T, path string) { execFile(t, path, "PRAGMA application_id=77; CREATE TABLE t (x)") }, errs.Validation},
+		{"nobody's", func(t *testing.T, path string) { execFile(t, path, "CREATE TABLE t (x)") }, errs.Validation},
+		{"not a database", func(t *testing.T, path string) { os.WriteFile(path, bytes.Repeat([]byte("text\n"), 100), 0o600) }, errs.Validation},
+		{"short", func(t *testing.T, path string) { os.WriteFile(path, []byte("SQLite format 3\x00"), 0o600) }, errs.Validation},
+		{"a folder", func(t *testing.T, path string) { os.Mkdir(path, 0o700) }, errs.IO},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			dir := t.TempDir()
+			path := filepath.Join(dir, DatabaseFile)
+			c.make(t, path)
+			var before map[string]string
+			if c.code != errs.IO {
+				before = files(t, dir)
+			}
+			_, err := Open(t.Context(), dir, Options{})
+			if !errors.Is(err, c.code) {
+				t.Fatal(err)
+			}
+			if before == nil {
+				return
+			}
+			after := files(t, dir)
+			if after[DatabaseFile] != before[DatabaseFile] {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+// TestNewerInLog is a newer version whose header still stands in the log, as
+// after a crash right behind its migration.
+func TestNewerInLog(t *testing.T) {
+	dir := t.TempDir()
+	openTest(t, dir, Options{}).Close()
+	path := filepath.Join(dir, DatabaseFile)
+	c, err := openSQLite(path, "", openWriter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if err := c.exec(fmt.Sprintf("PRAGMA user_version=%d", SchemaVersion+1)); err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, dir)
+	if _, err := Open(t.Context(), dir, Options{}); !errors.Is(err, errs.SchemaVersion) {
+		t.Error(err)
+	}
+	after := files(t, dir)
+	delete(before, DatabaseFile+"-shm") // holds locks' traces, not data
+	delete(after, DatabaseFile+"-shm")
+	if !maps.Equal(before, after) {
+		t.Error("the files were changed")
+	}
+}
+
+func TestMigration(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, Options{})
+	m := fullMemory()
+	addBatch(t, s, []*Memory{m})
+	s.Close()
+	boom := errors.New("boom")
+	fails := Options{migrations: []migration{nil, func(c conn) error {
+		if err := c.exec("CREATE TABLE extra (x)"); err != nil {
+			return err
+		}
+		return boom
+	}}}
+	if _, err := Open(t.Context(), dir, fails); !errors.Is(err, boom) {
+		t.Fatal(err)
+	}
+	works := Options{migrations: []migration{nil, func(c conn) error { return c.exec("CREATE TABLE extra (x); INSERT INTO extra VALUES (5)") }}}
+	s = openTest(t, dir, works)
+	same(t, m, loadMemory(t, s, m.ID))
+	if n, err := queryInt(s.writer.session.c, "SELECT x FROM extra"); n != 5 || err != nil {
+		t.Error(n, err)
+	}
+	if n, err := queryInt(s.writer.session.c, "PRAGMA user_version"); n != 2 || err != nil {
+		t.Error(n, err)
+	}
+	s.Close()
+	openTest(t, dir, works).Close() // nothing more to do
+	if _, err := Open(t.Context(), dir, Options{}); !errors.Is(err, errs.SchemaVersion) {
+		t.Error(err)
+	}
+	names := files(t, dir)
+	for _, name := range []string{DatabaseFile + ".v1", DatabaseFile + ".v1-2"} {
+		if names[name] == "" {
+			t.Errorf("the copy %s is missing", name)
+		}
+	}
+	if len(names) != 3 {
+		t.Error(len(names))
+	}
+	old := t.TempDir()
+	if err := os.WriteFile(filepath.Join(old, DatabaseFile), []byte(names[DatabaseFile+".v1"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = openTest(t, old, Options{}) // a copy is a store as it was
+	same(t, m, loadMemory(t, s, m.ID))
+}
+
+// TestInterruptedStart opens what a crash in the midst of the initialisation
+// may leave.
+func TestInterruptedStart(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, DatabaseFile)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	openTest(t, dir, Options{}).Close()
+	dir = t.TempDir()
+	execFile(t, filepath.Join(dir, DatabaseFile), "PRAGMA journal_mode=WAL; CREATE TABLE t (x); DROP TABLE t; VACUUM") // a header, no tables
+	addBatch(t, openTest(t, dir, Options{}), []*Memory{fullMemory()})
+}
+
+// TestDamaged overwrites pages: reading them is an error with a code, never
+// wrong data and never a panic.
+func TestDamaged(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, Options{})
+	rng := rand.New(rand.NewPCG(1, 1))
+	var batch []*Memory
+	for i := range 2000 {
+		batch = append(batch, testMemory(rng, i))
+	}
+	addBatch(t, s, batch)
+	s.Close()
+	path := filepath.Join(dir, DatabaseFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		text := bytes.Clone(whole)
+		for range 20 {
+			page := 1 + rng.IntN(len(text)/4096-1)
+			for i := range 512 {
+				text[page*4096+i] = byte(rng.Uint32())
+			}
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(t.Context(), dir, Options{})
+		if err == nil {
+			check, err := s.DeepCheck(t.Context())
+			if err == nil && check.Integrity == "ok" {
+				t.Error("the damage was not noticed")
+			}
+			for _, m := range batch[:500] {
+				err := s.Read(t.Context(), func(tx *ReadTx) error { _, err := tx.Memory(m.ID); return err })
+				if err != nil && errs.CodeOf(err) == "" {
+					t.Fatal(err)
+				}
+			}
+			s.Close()
+		} else if errs.CodeOf(err) == "" {
+			t.Error(err)
+		}
+	}
+}
+
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	now := time.UnixMicro(1_700_000_000_000_000)
+	l, err := LockDirectory(dir, "v9", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = LockDirectory(dir, "v9", now)
+	if !errors.Is(err, errs.Locked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d since 2023-11-14T22:13:20Z", os.Getpid())) {
+		t.Error(err)
+	}
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
+	l, err = LockDirectory(dir, "v9", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Release()
+}
+
+// TestLogStaysBounded writes under readers that never leave the log alone: one
+// snapshot or the other is always open.
+func TestLogStaysBounded(t *testing.T) {
+	fs := faultvfs.Register("log-bound")
+	t.Cleanup(fs.Close)
+	dir := t.TempDir()
+	const pages = 100
+	s := openTest(t, dir, Options{VFS: fs.Name(), CheckpointPages: pages})
+	rng := rand.New(rand.NewPCG(1, 1))
+	addBatch(t, s, []*Memory{testMemory(rng, 0)})
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for !stop.Load() {
+				err := s.Read(context.Background(), func(tx *ReadTx) error {
+					time.Sleep(5 * time.Millisecond)
+					_, err := tx.Memory(1)
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var largest int64
+	for range 150 {
+		batch := make([]*Memory, 100)
+		for i := range batch {
+			batch[i] = testMemory(rng, i)
+		}
+		addBatch(t, s, batch)
+		if info, err := os.Stat(filepath.Join(dir, DatabaseFile+"-wal")); err == nil {
+			largest = max(largest, info.Size())
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	written := fs.Written("-wal")
+	t.Logf("log at most %d KiB of %d KiB written", largest>>10, written>>10)
+	if limit := int64(4 * logLimitFactor * pages * 4096); largest > limit || written < 2*limit {
+		t.Errorf("the log grew to %d bytes, %d were written to it", largest, written)
+	}
+}
+
+func TestDictIsBounded(t *testing.T) {
+	d := newDict()
+	d.generationCapacity = 10
+	d.add(1, "kept")
+	for i := range int64(1000) {
+		d.add(i+2, fmt.Sprint(i))
+		if id, ok := d.id("kept"); !ok || id != 1 {
+			t.Fatal("what is in use was dropped")
+		}
+		if text, ok := d.text(1); !ok || text != "kept" {
+			t.Fatal("what is in use was dropped")
+		}
+	}
+	if n := len(d.ids) + len(d.oldIDs); n > 20 {
+		t.Error(n)
+	}
+	if _, ok := d.id("5"); ok {
+		t.Error("what is not in use was kept")
+	}
+}
+
+func TestClosedStore(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	s := openTest(t, t.TempDir(), Options{})
+	addBatch(t, s, []*Memory{fullMemory()})
+	loadMemory(t, s, 1)
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Write(t.Context(), func(*WriteTx) error { return nil }); !errors.Is(err, errs.Closed) {
+		t.Error(err)
+	}
+}
