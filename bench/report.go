@@ -41,7 +41,7 @@ type SearchReport struct {
 	Latency    Latency `json:"latency"`
 	CPUMicros  float64 `json:"cpu_us"`      // mean, of the whole process
 	AllocBytes float64 `json:"alloc_bytes"` // mean
-	Hits       float64 `json:"hits"`        // mean; the limit is 20
+	Hits       float64 `json:"hits"`        // mean; at most the limit of 10
 }
 
 // OpenReport is how soon a store answers after opening.
@@ -105,7 +105,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if len(r.Search) > 0 {
 		b.WriteString("\n")
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(t, "search, top 20\tfilter\tp50\tp95\tp99\tCPU\tKB alloc\thits\t")
+		fmt.Fprintf(t, "search, top %d\tfilter\tp50\tp95\tp99\tCPU\tKB alloc\thits\t\n", searchLimit)
 		for i, s := range r.Search {
 			name := string(s.Class)
 			if i > 0 && r.Search[i-1].Class == s.Class {

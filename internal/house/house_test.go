@@ -65,6 +65,8 @@ func TestRulesCanFail(t *testing.T) {
 		{"store to index", checkLayers, "internal/store/a.go", `import "` + Module + `/internal/index/embedded"`, "neither the root"},
 		{"cmd imported", checkLayers, "op/a.go", `import "` + Module + `/cmd/loci"`, "nothing imports cmd"},
 		{"cmd imported by a test", checkLayers, "op/a_test.go", `import "` + Module + `/cmd/loci"`, "nothing imports cmd"},
+		{"test kit in the product", checkLayers, "a.go", `import "` + Module + `/internal/testkit/crash"`, "for tests"},
+		{"test kit in a test", checkLayers, "a_test.go", `import "` + Module + `/internal/testkit/crash"`, ""},
 		{"cgo", checkLayers, "internal/vec/a.go", `import "C"`, "without cgo"},
 		{"demo behind the curtain", checkLayers, "demo/a.go", `import "` + Module + `/internal/text"`, "public interface"},
 

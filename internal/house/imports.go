@@ -29,6 +29,9 @@ var pureMayImport = []string{"internal/errs", "internal/index"}
 // surfaces show operations to the world. Each knows op and no other surface.
 var surfaces = []string{"internal/cli", "internal/httpapi", "internal/mcpserver"}
 
+// testkit is what tests share: fakes, clocks, child processes that die.
+const testkit = "internal/testkit"
+
 // under says whether the directory dir is one of roots or lies below one.
 func under(dir string, roots ...string) bool {
 	for _, r := range roots {
@@ -133,6 +136,8 @@ func forbidden(dir, p string, test bool) string {
 		return ""
 	}
 	switch {
+	case under(target, testkit) && !under(dir, testkit):
+		return "the test kit is for tests"
 	case dir == "." && (target == "op" || under(target, surfaces...)):
 		return "the root imports no surface"
 	case under(dir, "op") && under(target, surfaces...):

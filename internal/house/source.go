@@ -141,8 +141,9 @@ func checkUnfinished(t *Tree) []Finding {
 	return sorted(out)
 }
 
-// mayPrint are the directories whose code talks to a terminal.
-var mayPrint = []string{"cmd", "internal/cli"}
+// mayPrint are the directories whose code talks to a terminal or, for tests,
+// to child processes.
+var mayPrint = []string{"cmd", "internal/cli", testkit}
 
 // terminal names what talks to the terminal or to the process's environment,
 // by package.
