@@ -57,6 +57,9 @@ func openSQLite(path, vfs string, mode openMode) (_ conn, err error) {
 		_, err := c.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
 		return sc, mapSQLite(err)
 	}
+	if readOnly, _ := c.ReadOnly("main"); readOnly {
+		return nil, errs.New(errs.IO, "%s cannot be written: change its permissions", path)
+	}
 	if err := c.WALAutoCheckpoint(0); err != nil { // a goroutine of the store does it
 		return nil, mapSQLite(err)
 	}

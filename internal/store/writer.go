@@ -54,8 +54,9 @@ type writer struct {
 
 	commitTime time.Duration // moving average
 	callers    int           // estimate of those that come back for another write
+	waited     time.Duration // for the running group
 	waitMisses int           // waits in a row that brought nobody
-	skipWaits  int
+	skipWaits  int           // groups that will not wait
 }
 
 // state is what the meta and counts tables hold.
@@ -214,8 +215,8 @@ func (w *writer) runGroup(first *operation) {
 		return
 	}
 	var broken error
-	waited := false
-	for op := first; op != nil; op = w.following(began, &waited) {
+	w.waited = 0
+	for op := first; op != nil; op = w.following(began) {
 		w.group = append(w.group, op)
 		op.err = w.runOne(op)
 		if !w.session.c.inTransaction() {
@@ -294,27 +295,31 @@ func (w *writer) rollbackOne() error {
 // nobody else is there. When several callers write at the same time it waits a
 // moment for those that were answered last: they are on their way back, and a
 // commit without them makes them wait for the one after it.
-func (w *writer) following(began time.Time, waited *bool) *operation {
+func (w *writer) following(began time.Time) *operation {
 	if len(w.group) >= maxGroup || time.Since(began) > maxGroupWork {
 		return nil
 	}
-	if op := w.poll(); op != nil {
+	if op := w.poll(); op != nil || w.held != nil {
 		return op
 	}
-	if w.held != nil {
+	if len(w.group) >= w.callers {
 		return nil
 	}
-	if *waited || len(w.group) >= w.callers || w.skipWaits > 0 {
-		w.skipWaits = max(0, w.skipWaits-1)
+	if w.skipWaits > 0 {
+		w.skipWaits--
 		return nil
 	}
 	// The scheduler's timers are too coarse for this, so it yields instead: on
 	// a busy machine the callers run meanwhile.
-	limit := min(w.commitTime/2, maxWait)
+	limit := min(w.commitTime/2, maxWait) - w.waited
 	start := time.Now()
-	for time.Since(start) < limit {
+	spent := time.Duration(0)
+	for spent < limit {
 		runtime.Gosched()
-		if op := w.poll(); op != nil {
+		op := w.poll()
+		spent = time.Since(start)
+		if op != nil {
+			w.waited += spent
 			w.waitMisses = 0
 			return op
 		}
@@ -322,7 +327,7 @@ func (w *writer) following(began time.Time, waited *bool) *operation {
 			return nil
 		}
 	}
-	*waited = true
+	// Whoever was waited for has something else to do: wait less often.
 	w.waitMisses++
 	w.skipWaits = 1<<min(w.waitMisses, 6) - 2
 	return nil
