@@ -126,8 +126,14 @@ func (e *engine) generation(number int) generation {
 	return generation{number, filepath.Join(e.indexDir(), fmt.Sprintf("g%06d", number))}
 }
 
-// generations lists what there is, newest first.
+// generations lists what there is, newest first. A file in the place of the
+// index folder is set aside.
 func (e *engine) generations() ([]generation, error) {
+	if info, err := os.Stat(e.indexDir()); err == nil && !info.IsDir() {
+		if err := os.Rename(e.indexDir(), filepath.Join(e.dir, damagedPrefix+indexFolder)); err != nil {
+			return nil, errs.Wrap(errs.IO, err, "a file is in the place of the index folder")
+		}
+	}
 	entries, err := os.ReadDir(e.indexDir())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -138,8 +144,12 @@ func (e *engine) generations() ([]generation, error) {
 	var gens []generation
 	for _, entry := range entries {
 		var n int
-		if _, err := fmt.Sscanf(entry.Name(), "g%06d", &n); err == nil && n > 0 && entry.IsDir() {
-			gens = append(gens, e.generation(n))
+		if _, err := fmt.Sscanf(entry.Name(), "g%06d", &n); err != nil || n < 1 {
+			continue
+		}
+		// A file of such a name counts too: it would be in the way of a folder.
+		if g := e.generation(n); filepath.Base(g.path) == entry.Name() {
+			gens = append(gens, g)
 		}
 	}
 	slices.SortFunc(gens, func(a, b generation) int { return b.number - a.number })
@@ -324,6 +334,11 @@ func (e *engine) startRebuild(resume *building) *rebuildRun {
 		r.floor.Store(math.MaxInt64)
 		e.logRebuild(time.Since(began), run)
 		close(run.done)
+		// It may have broken between its first use and now, when a new rebuild
+		// would still have joined this one.
+		if h := e.index.Load(); run.err == nil && h != nil && h.broken.Load() && e.background.Err() == nil {
+			e.startRebuild(nil)
+		}
 	})
 	return run
 }
@@ -390,13 +405,13 @@ func (e *engine) rebuild(ctx context.Context, run *rebuildRun, b *building) (err
 	if err = errors.Join(err, errFollow); err != nil {
 		return err
 	}
+	if old != nil {
+		abandon(old)
+	}
 	ix.SetComplete()
 	if err := ix.Flush(); err != nil {
 		// It serves all the same; the next open resumes from what is on disk.
 		return errs.Wrap(errs.IO, err, "the rebuilt index cannot be written")
-	}
-	if old != nil {
-		abandon(old)
 	}
 	gens, err := e.generations()
 	if err != nil {

@@ -122,7 +122,8 @@ func wantAnswers(t testing.TB, db *DB, reqs []SearchRequest, want []answer) {
 	t.Helper()
 	for i, got := range answersOf(t, db, reqs) {
 		if !got.equal(want[i]) {
-			t.Errorf("%q gives\n%+v, want\n%+v", reqs[i].Query, got, want[i])
+			t.Errorf("request %d, %q, gives\n%.300v, want\n%.300v", i, reqs[i].Query, fmt.Sprint(got), fmt.Sprint(want[i]))
+			return
 		}
 	}
 }
