@@ -12,7 +12,7 @@ all: lint test build
 
 ## build: the command line program, without cgo
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/loci ./cmd/loci
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/loci ./cmd/loci
 
 ## test: what CI runs of the tests
 test:
