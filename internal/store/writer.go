@@ -52,8 +52,10 @@ type writer struct {
 	changes []Change
 	held    *operation // a between that ended the group before it
 
-	commitTime time.Duration // moving average
-	callers    int           // estimate of those that come back for another write
+	commitTime   time.Duration // moving average
+	callers      int           // estimate of those that come back for another write
+	checkpointed int           // length of the log when a checkpoint was last asked for
+
 	waited     time.Duration // for the running group
 	waitMisses int           // waits in a row that brought nobody
 	skipWaits  int           // groups that will not wait
@@ -446,15 +448,20 @@ func (w *writer) observeCommit(d time.Duration) {
 	w.commitTime += (d - w.commitTime) / 8
 }
 
-// boundLog has the log moved into the database when it is long. When readers
-// keep the background from finishing, the log is made to start anew here:
-// writers wait for that, readers do not.
+// boundLog has the log moved into the database when it has become long, and
+// again each time it has grown by half of that. When commits or readers keep
+// the background from finishing, the log is made to start anew here: writers
+// wait for that, readers do not.
 func (w *writer) boundLog() {
-	pages := w.session.c.logPages()
-	if pages < w.s.opts.CheckpointPages {
+	pages, limit := w.session.c.logPages(), w.s.opts.CheckpointPages
+	if pages < w.checkpointed {
+		w.checkpointed = 0 // the log has started anew
+	}
+	if pages < limit || pages < w.checkpointed+limit/2 {
 		return
 	}
-	if pages < logLimitFactor*w.s.opts.CheckpointPages {
+	w.checkpointed = pages
+	if pages < logLimitFactor*limit {
 		w.s.ckpt.poke()
 		return
 	}
