@@ -1,90 +1,118 @@
-// Package crash kills a child process without warning while it writes and
-// gives what the child had reported by then. The child is the test binary
-// itself, run again.
-//
-//	func TestMain(m *testing.M) {
-//		crash.Child(func(report func(string)) { ...write and report... })
-//		os.Exit(m.Run())
-//	}
-//
-//	lines, err := crash.Run(ctx, wait, "DIR="+dir)
+// Package crash kills processes for tests: a test starts its own binary again as
+// a child, listens to what the child says it has done, and kills it at a moment
+// of its choosing.
 package crash
 
 import (
 	"bufio"
-	"context"
-	"errors"
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"time"
+	"sync"
 )
 
-// marker is the environment variable that makes the test binary a child.
-const marker = "LOCI_CRASH_CHILD"
+// roleEnv tells a process that it is a child, and what it has to do.
+const roleEnv = "LOCI_CRASH_ROLE"
 
-// Child runs work and ends the process when this process is a child; else it
-// returns. Each line given to report is known to the parent once report has
-// returned, even if the child is killed at once.
-func Child(work func(report func(line string))) {
-	if os.Getenv(marker) == "" {
-		return
-	}
-	work(func(line string) {
-		// One write of the file, unbuffered: it is in the pipe or it is not.
-		fmt.Fprintln(os.Stdout, strings.ReplaceAll(line, "\n", " "))
-	})
-	os.Exit(0)
+// Role is the role and its arguments that a child was started with; empty in a
+// process that is none.
+func Role() (role string, args []string) {
+	fields := strings.Split(os.Getenv(roleEnv), "\n")
+	return fields[0], fields[1:]
 }
 
-// Run starts a child with env added to the environment, kills it when wait has
-// passed since its first report, and gives every line it reported in full. A
-// child that ends by itself with an error is an error.
-func Run(ctx context.Context, wait time.Duration, env ...string) ([]string, error) {
-	exe, err := os.Executable()
+// Say tells the parent something, in one write: what was said arrives whatever
+// happens next.
+func Say(format string, args ...any) {
+	if _, err := os.Stdout.WriteString(linePrefix + fmt.Sprintf(format, args...) + "\n"); err != nil {
+		os.Exit(3) // the parent is gone
+	}
+}
+
+// linePrefix separates what children say from what the test framework prints.
+const linePrefix = "crash: "
+
+// Suicide kills this process as kill -9 does: nothing is run or flushed any more.
+func Suicide() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		// Either it does not return or the process lives, which the parent sees.
+		_ = p.Kill()
+	}
+	select {}
+}
+
+// Child is a child process.
+type Child struct {
+	cmd    *exec.Cmd
+	lines  chan string
+	stderr bytes.Buffer
+
+	mu      sync.Mutex
+	said    []string
+	printed strings.Builder // by the test framework
+}
+
+// Start runs one test of this test binary as a child with a role.
+func Start(test, role string, args ...string) (*Child, error) {
+	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, exe, "-test.run=^$")
-	cmd.Env = append(append(os.Environ(), marker+"=1"), env...)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
+	c := &Child{lines: make(chan string, 1)}
+	c.cmd = exec.Command(self, "-test.run=^"+test+"$", "-test.count=1")
+	c.cmd.Env = append(os.Environ(), roleEnv+"="+strings.Join(append([]string{role}, args...), "\n"))
+	c.cmd.Stderr = &c.stderr
+	out, err := c.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
-	var lines []string
-	var timer *time.Timer
-	killed := make(chan struct{})
-	r := bufio.NewReader(out)
-	for {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			break // a line without its end was not reported in full
+	go c.listen(out)
+	return c, nil
+}
+
+func (c *Child) listen(out io.Reader) {
+	defer close(c.lines)
+	first := true
+	for s := bufio.NewScanner(out); s.Scan(); {
+		line, ok := strings.CutPrefix(s.Text(), linePrefix)
+		c.mu.Lock()
+		if ok {
+			c.said = append(c.said, line)
+		} else {
+			c.printed.WriteString(s.Text() + "\n")
 		}
-		lines = append(lines, strings.TrimSuffix(line, "\n"))
-		if timer == nil {
-			timer = time.AfterFunc(wait, func() {
-				close(killed)
-				cmd.Process.Kill()
-			})
+		c.mu.Unlock()
+		if ok && first {
+			first = false
+			c.lines <- line
 		}
 	}
-	err = cmd.Wait()
-	if timer != nil {
-		timer.Stop()
+}
+
+// First waits for the first thing that the child says; false when it has ended
+// without a word.
+func (c *Child) First() (string, bool) {
+	line, ok := <-c.lines
+	return line, ok
+}
+
+// Kill kills the child. It may have ended already.
+func (c *Child) Kill() { _ = c.cmd.Process.Kill() }
+
+// Wait waits for the child's end and gives all that it said, whether it ended by
+// itself and well, and whatever else it printed.
+func (c *Child) Wait() (said []string, ended bool, output string) {
+	for range c.lines {
+		// Until the pipe is at its end.
 	}
-	select {
-	case <-killed:
-		return lines, nil
-	default:
-	}
-	if err != nil {
-		return lines, errors.Join(err, errors.New(stderr.String()))
-	}
-	return lines, nil
+	err := c.cmd.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said, err == nil, c.printed.String() + c.stderr.String()
 }
