@@ -112,6 +112,7 @@ func makeDirectory(dir string) (string, error) {
 	if err != nil {
 		return "", errs.Wrap(errs.IO, err, "the folder's path could not be resolved")
 	}
+	made := missingFolders(abs)
 	if err := os.MkdirAll(abs, 0o700); err != nil {
 		if info, statErr := os.Stat(abs); statErr == nil && !info.IsDir() {
 			return "", errs.New(errs.IO, "%s is a file: name a folder", abs)
@@ -121,10 +122,33 @@ func makeDirectory(dir string) (string, error) {
 		}
 		return "", errs.Wrap(errs.IO, err, "the folder cannot be made")
 	}
+	for _, folder := range made {
+		syncFolder(filepath.Dir(folder))
+	}
 	if real, err := filepath.EvalSymlinks(abs); err == nil {
 		abs = real
 	}
 	return abs, nil
+}
+
+// missingFolders lists those of a path's folders that do not exist.
+func missingFolders(path string) (missing []string) {
+	for {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return missing
+		}
+		missing = append(missing, path)
+		path = filepath.Dir(path)
+	}
+}
+
+// syncFolder makes new entries of a folder durable. Where that cannot be done
+// the system does it in its own time.
+func syncFolder(path string) {
+	if f, err := os.Open(path); err == nil {
+		_ = f.Sync()
+		f.Close()
+	}
 }
 
 // close waits for running calls and gives everything back. It may be called

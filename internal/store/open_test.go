@@ -329,3 +329,27 @@ func TestClosedStore(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDeepCheckFindsDisagreement spoils what the store keeps twice.
+func TestDeepCheckFindsDisagreement(t *testing.T) {
+	for sql, want := range map[string]string{
+		"DELETE FROM record_tags WHERE record_id = 1 AND tag_id = (SELECT min(tag_id) FROM record_tags)": "record 1 is not listed",
+		"INSERT INTO record_tags VALUES (1, 1, 99)":                                                      "tags are listed",
+		"UPDATE counts SET n = 5": "are counted",
+		"PRAGMA foreign_keys=OFF; INSERT INTO evidence VALUES (77, 0, 's', '', NULL, NULL, NULL, '', NULL)": "",
+	} {
+		dir := t.TempDir()
+		s := openTest(t, dir, Options{})
+		addBatch(t, s, []*Memory{fullMemory()})
+		s.Close()
+		execFile(t, filepath.Join(dir, DatabaseFile), sql)
+		s = openTest(t, dir, Options{})
+		check, err := s.DeepCheck(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" && check.ForeignKeyErrors != 1 || want != "" && !strings.Contains(check.Integrity, want) {
+			t.Errorf("%s: %+v", sql, check)
+		}
+	}
+}

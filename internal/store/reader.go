@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"sync"
 
 	"github.com/loci-memory/loci/internal/errs"
@@ -122,50 +120,4 @@ func (p *readerPool) read(ctx context.Context, fn func(*ReadTx) error) (err erro
 		return errs.Wrap(errs.Canceled, ctx.Err(), "the context ended first")
 	}
 	return err
-}
-
-// recovered turns a panic into an error, so that one operation's mistake does
-// not end the store.
-func recovered(err *error) {
-	if p := recover(); p != nil {
-		*err = errs.Wrap(errs.Storage, fmt.Errorf("panic: %v\n%s", p, debug.Stack()), "an operation failed unexpectedly")
-	}
-}
-
-func (tx *ReadTx) deepCheck() (Check, error) {
-	check := Check{Integrity: "ok"}
-	st, err := tx.c.prepare("PRAGMA quick_check")
-	if err != nil {
-		return check, err
-	}
-	defer st.close()
-	for {
-		found, err := st.step()
-		if err != nil {
-			return check, err
-		}
-		if !found {
-			break
-		}
-		if line := st.columnText(0); line != "ok" {
-			if check.Integrity == "ok" {
-				check.Integrity = ""
-			} else {
-				check.Integrity += "; "
-			}
-			check.Integrity += line
-		}
-	}
-	fk, err := tx.c.prepare("PRAGMA foreign_key_check")
-	if err != nil {
-		return check, err
-	}
-	defer fk.close()
-	for {
-		found, err := fk.step()
-		if err != nil || !found {
-			return check, err
-		}
-		check.ForeignKeyErrors++
-	}
 }

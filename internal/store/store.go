@@ -200,21 +200,6 @@ func (s *Store) Read(ctx context.Context, fn func(*ReadTx) error) error {
 	return s.readers.read(ctx, fn)
 }
 
-// Check is the result of a deep check.
-type Check struct {
-	Integrity        string // "ok" or what the database reports
-	ForeignKeyErrors int64
-}
-
-// DeepCheck reads every page of the database.
-func (s *Store) DeepCheck(ctx context.Context) (check Check, err error) {
-	err = s.Read(ctx, func(tx *ReadTx) error {
-		check, err = tx.deepCheck()
-		return err
-	})
-	return check, err
-}
-
 // DiskBytes is the size of the database and its log.
 func (s *Store) DiskBytes() int64 {
 	var n int64
