@@ -67,7 +67,6 @@ func (m model) search(q index.Query, f index.Filter, limit int) (hits []index.Hi
 		type entry struct {
 			d     *index.Document
 			terms map[string]modelTerm
-			norm  float32
 			code  uint8
 		}
 		var docs []entry
