@@ -143,6 +143,7 @@ func Open(fs FS, opts Options) (*Index, error) {
 	ix.tails = []*tail{newTail()}
 	ix.tails[0].startRev = ix.manifest.Revision
 	ix.tails[0].startCursor = ix.manifest.Cursor
+	ix.tails[0].whole = ix.built
 	ix.cursor = ix.manifest.Cursor
 	ix.checkpointed.Store(ix.manifest.Revision)
 	ix.install(ix.newSnapshot(ix.manifest.Revision))
@@ -190,6 +191,11 @@ func (ix *Index) SetComplete() {
 	ix.write.Lock()
 	defer ix.write.Unlock()
 	ix.built = true
+	if t := ix.tails[len(ix.tails)-1]; t.docs > 0 {
+		ix.freeze()
+	} else {
+		t.whole = true
+	}
 }
 
 // Abandon lets go of all files without writing anything more, after a failure
@@ -285,7 +291,7 @@ func (ix *Index) Publish() {
 // freeze begins a new tail and has the old one written. write is held.
 func (ix *Index) freeze() {
 	t := newTail()
-	t.startRev, t.startCursor = ix.cur.rev, ix.cursor
+	t.startRev, t.startCursor, t.whole = ix.cur.rev, ix.cursor, ix.built
 	ix.tails = append(ix.tails, t)
 	ix.install(ix.newSnapshot(ix.cur.rev))
 	ix.wake()

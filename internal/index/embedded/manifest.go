@@ -148,8 +148,9 @@ func (ix *Index) checkpoint() error {
 	defer ix.checkpointMu.Unlock()
 	ix.write.Lock()
 	m := ix.manifest
-	m.Revision, m.Cursor, m.Complete = ix.cur.rev, ix.cursor, ix.built
-	if t := ix.tails[0]; len(ix.tails) > 1 || t.docs > 0 {
+	t := ix.tails[0]
+	m.Revision, m.Cursor, m.Complete = ix.cur.rev, ix.cursor, t.whole
+	if len(ix.tails) > 1 || t.docs > 0 {
 		m.Revision, m.Cursor = t.startRev, t.startCursor
 	}
 	ix.mu.Lock()

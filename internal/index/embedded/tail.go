@@ -26,6 +26,9 @@ type tail struct {
 	// startCursor, when all older tails have been written.
 	startRev    int64
 	startCursor int64
+	// whole says that the tail began when the index held every record: a
+	// rebuild's last records are in older ones.
+	whole bool
 }
 
 type tailLoc struct {
