@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -34,15 +33,6 @@ func testMemory(rng *rand.Rand, i int) *Memory {
 		JudgmentHash: int64(rng.Uint64()),
 		State:        State{Strength: 1},
 	}
-}
-
-// cpuTime is what the process has used of the processors.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func addBatch(tb testing.TB, s *Store, batch []*Memory) {
