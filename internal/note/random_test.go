@@ -42,9 +42,9 @@ func checkSplit(t interface {
 			}
 		}
 		line = c.Offset + c.Limit - 1
-		all.WriteString(c.Content)
+		all.WriteString(inked(c.Content))
 	}
-	if got, want := inked(all.String()), inked(text); got != want {
+	if got, want := all.String(), inked(text); got != want {
 		t.Fatalf("text lost:\n%q\n%q", got, want)
 	}
 }
