@@ -22,6 +22,7 @@ type base struct {
 	in       []uint32 // node n is reached by sources in[n] to in[n+1]
 	source   []uint32 // subject of each edge, by object
 	incoming []uint32 // edge number of the same
+	arriving []uint32 // label of the same
 	byID     []uint32 // edge numbers by ascending edge id
 	same     []uint32 // edges that say two entities are the same one
 }
@@ -50,7 +51,7 @@ func (b *base) subject(e uint32) uint32 {
 
 func (b *base) bytes() int {
 	return 8*(cap(b.ids)+cap(b.edgeID)+cap(b.created)) +
-		4*(cap(b.label)+cap(b.out)+cap(b.object)+cap(b.edge)+cap(b.in)+cap(b.source)+cap(b.incoming)+cap(b.byID)+cap(b.same))
+		4*(cap(b.label)+cap(b.out)+cap(b.object)+cap(b.edge)+cap(b.in)+cap(b.source)+cap(b.incoming)+cap(b.arriving)+cap(b.byID)+cap(b.same))
 }
 
 // rawNode and rawEdge are what a base is assembled from.
@@ -95,16 +96,28 @@ func arrange[T any](s []T, id func(T) int64) []T {
 	if strict {
 		return s
 	}
-	slices.SortStableFunc(s, func(a, b T) int { return cmp.Compare(id(a), id(b)) })
-	w := 0
-	for i := range s {
-		if i+1 < len(s) && id(s[i]) == id(s[i+1]) {
-			continue
-		}
-		s[w] = s[i]
-		w++
+	// Sorting small keys and moving each record once beats sorting records.
+	type key struct {
+		id    int64
+		place int
 	}
-	return s[:w]
+	keys := make([]key, len(s))
+	for i := range s {
+		keys[i] = key{id(s[i]), i}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if a.id != b.id {
+			return cmp.Compare(a.id, b.id)
+		}
+		return a.place - b.place
+	})
+	sorted := make([]T, 0, len(s))
+	for i, k := range keys {
+		if i+1 == len(keys) || k.id != keys[i+1].id {
+			sorted = append(sorted, s[k.place])
+		}
+	}
+	return sorted
 }
 
 // resolve turns the ids at the ends of edges into node numbers. Ends that are
@@ -171,7 +184,7 @@ func assemble(ns []rawNode, es []rawEdge, labels []label, sameAs int64) *base {
 		out: make([]uint32, len(ns)+1), in: make([]uint32, len(ns)+1),
 		object: make([]uint32, len(es)), edge: make([]uint32, len(es)),
 		edgeID: make([]int64, len(es)), created: make([]int64, len(es)),
-		source: make([]uint32, len(es)), incoming: make([]uint32, len(es)), byID: make([]uint32, len(es)),
+		source: make([]uint32, len(es)), incoming: make([]uint32, len(es)), arriving: make([]uint32, len(es)), byID: make([]uint32, len(es)),
 	}
 	for i, n := range ns {
 		b.ids[i], b.label[i] = n.id, n.label
@@ -202,9 +215,9 @@ func assemble(ns []rawNode, es []rawEdge, labels []label, sameAs int64) *base {
 	copy(free, b.in)
 	for n := range ns {
 		for e := b.out[n]; e < b.out[n+1]; e++ {
-			o := b.object[e]
-			b.source[free[o]], b.incoming[free[o]] = uint32(n), e
-			free[o]++
+			i := free[b.object[e]]
+			free[b.object[e]]++
+			b.source[i], b.incoming[i], b.arriving[i] = uint32(n), e, b.edge[e]
 		}
 	}
 	return b

@@ -52,8 +52,11 @@ type View struct {
 	allEdges bool     // every edge is, if its ends are
 	ruled    bool     // some rule may apply
 
-	rep     table               // representative + 1 of nodes in classes
-	classes map[uint32][]uint32 // members by representative, for classes of two and more
+	// Classes of two entities and more that are declared the same. A class
+	// begins with the lowest id, which stands for it.
+	class   table    // class + 1 of nodes
+	begins  []uint32 // where each class begins in members
+	members []uint32
 
 	once   sync.Once
 	totals totals
@@ -168,18 +171,20 @@ func (v *View) contract() {
 	if len(s.base.same)+len(s.same) == 0 {
 		return
 	}
-	parent := map[uint32]uint32{}
+	x := s.scratch()
+	parent := &x.from
+	parent.start(s.nodes())
+	joined := x.queue[:0]
 	root := func(n uint32) uint32 {
-		for {
-			p, ok := parent[n]
-			if !ok || p == n {
-				return n
-			}
-			if g, ok := parent[p]; ok {
-				parent[n] = g
-			}
+		if !parent.has(n) {
+			parent.set(n, n)
+			joined = append(joined, n)
+		}
+		for p := parent.get(n); p != n; p = parent.get(n) {
+			parent.set(n, parent.get(p))
 			n = p
 		}
+		return n
 	}
 	unite := func(e, subject, object, label uint32) {
 		if subject == object || s.dead.bit(e) || v.verdict(label)&sameness == 0 || !v.covers(subject) || !v.covers(object) {
@@ -188,11 +193,11 @@ func (v *View) contract() {
 		if v.edgeOK != nil && !v.edgeOK(s.edge(e, subject)) {
 			return
 		}
-		x, y := root(subject), root(object)
-		if s.id(y) < s.id(x) {
-			x, y = y, x
+		low, high := root(subject), root(object)
+		if s.id(high) < s.id(low) {
+			low, high = high, low
 		}
-		parent[x], parent[y] = x, x
+		parent.set(high, low)
 	}
 	for _, e := range s.base.same {
 		unite(e, s.base.subject(e), s.base.object[e], s.base.edge[e])
@@ -201,23 +206,55 @@ func (v *View) contract() {
 		d := &s.edges[int(e)-len(s.base.object)]
 		unite(e, d.subject, d.object, d.label)
 	}
-	if len(parent) == 0 {
+	v.classify(joined, root)
+	x.queue = joined
+	s.release(x)
+}
+
+// classify lays out the classes of the joined nodes.
+func (v *View) classify(joined []uint32, root func(uint32) uint32) {
+	if len(joined) == 0 {
 		return
 	}
-	v.classes = map[uint32][]uint32{}
-	rep := editor{gen: 1}
-	for n := range parent {
-		r := root(n)
-		rep.set(n, r+1)
-		v.classes[r] = append(v.classes[r], n)
+	// Representatives open their classes, in two passes over the nodes: one
+	// counts, one places.
+	class := editor{gen: 1}
+	for _, n := range joined {
+		if root(n) == n {
+			v.begins = append(v.begins, 0)
+			class.set(n, uint32(len(v.begins)))
+		}
 	}
-	v.rep = rep.table
+	for _, n := range joined {
+		if r := root(n); r != n {
+			class.set(n, class.at(r))
+		}
+		v.begins[class.at(n)-1]++
+	}
+	free := make([]uint32, len(v.begins))
+	at := uint32(0)
+	for c, size := range v.begins {
+		v.begins[c], free[c] = at, at+1
+		at += size
+	}
+	v.begins = append(v.begins, at)
+	v.members = make([]uint32, at)
+	for _, n := range joined {
+		c := class.at(n) - 1
+		if root(n) == n {
+			v.members[v.begins[c]] = n
+		} else {
+			v.members[free[c]] = n
+			free[c]++
+		}
+	}
+	v.class = class.table
 }
 
 // standsFor gives the node that stands for n.
 func (v *View) standsFor(n uint32) uint32 {
-	if r := v.rep.at(n); r != 0 {
-		return r - 1
+	if c := v.class.at(n); c != 0 {
+		return v.members[v.begins[c-1]]
 	}
 	return n
 }
@@ -275,8 +312,8 @@ func (v *View) needs(d Direction) (out, in uint32) {
 // expand appends the nodes at the other ends of the edges that have the needed
 // verdicts, for n and what is the same.
 func (v *View) expand(buf []uint32, n, out, in uint32) []uint32 {
-	if v.rep.at(n) != 0 {
-		for _, m := range v.classes[n] {
+	if c := v.class.at(n); c != 0 {
+		for _, m := range v.members[v.begins[c-1]:v.begins[c]] {
 			buf = v.rows(buf, m, out, in)
 		}
 		return buf
@@ -288,10 +325,10 @@ func (v *View) rows(buf []uint32, n, out, in uint32) []uint32 {
 	s, b := v.snap, v.snap.base
 	if int(n) < len(b.ids) {
 		if out != 0 {
-			buf = v.row(buf, n, b.object, nil, b.out[n], b.out[n+1], out)
+			buf = v.row(buf, n, b.object, b.edge, nil, b.out[n], b.out[n+1], out)
 		}
 		if in != 0 {
-			buf = v.row(buf, n, b.source, b.incoming, b.in[n], b.in[n+1], in)
+			buf = v.row(buf, n, b.source, b.arriving, b.incoming, b.in[n], b.in[n+1], in)
 		}
 	}
 	if len(s.edges) == 0 {
@@ -299,14 +336,14 @@ func (v *View) rows(buf []uint32, n, out, in uint32) []uint32 {
 	}
 	if out != 0 {
 		for i := s.outHead.at(n); i != 0; i = s.edges[i-1].nextOut {
-			if d := &s.edges[i-1]; v.admits(uint32(len(b.object))+i-1, d.label, n, d.object, out) {
+			if d := &s.edges[i-1]; v.verdict(d.label)&out != 0 && v.admits(uint32(len(b.object))+i-1, n, d.object) {
 				buf = append(buf, v.standsFor(d.object))
 			}
 		}
 	}
 	if in != 0 {
 		for i := s.inHead.at(n); i != 0; i = s.edges[i-1].nextIn {
-			if d := &s.edges[i-1]; v.admits(uint32(len(b.object))+i-1, d.label, d.subject, d.subject, in) {
+			if d := &s.edges[i-1]; v.verdict(d.label)&in != 0 && v.admits(uint32(len(b.object))+i-1, d.subject, d.subject) {
 				buf = append(buf, v.standsFor(d.subject))
 			}
 		}
@@ -314,11 +351,11 @@ func (v *View) rows(buf []uint32, n, out, in uint32) []uint32 {
 	return buf
 }
 
-// row appends the other ends in a row of the base. numbers gives the edges'
-// numbers, nil where they are the places in the row.
-func (v *View) row(buf []uint32, n uint32, ends, numbers []uint32, lo, hi, need uint32) []uint32 {
+// row appends the other ends in a row of the base. labels and numbers are
+// those of its edges; numbers is nil where they are the places in the row.
+func (v *View) row(buf []uint32, n uint32, ends, labels, numbers []uint32, lo, hi, need uint32) []uint32 {
 	whole := v.allEdges && need == follow && len(v.snap.dead.pages) == 0
-	if whole && v.allNodes && v.classes == nil {
+	if whole && v.allNodes && v.members == nil {
 		return append(buf, ends[lo:hi]...)
 	}
 	for i := lo; i < hi; i++ {
@@ -328,11 +365,14 @@ func (v *View) row(buf []uint32, n uint32, ends, numbers []uint32, lo, hi, need 
 				continue
 			}
 		} else {
+			if v.verdict(labels[i])&need == 0 {
+				continue
+			}
 			e, subject := i, n
 			if numbers != nil {
 				e, subject = numbers[i], end
 			}
-			if !v.admits(e, v.snap.base.edge[e], subject, end, need) {
+			if !v.admits(e, subject, end) {
 				continue
 			}
 		}
@@ -341,8 +381,7 @@ func (v *View) row(buf []uint32, n uint32, ends, numbers []uint32, lo, hi, need 
 	return buf
 }
 
-// admits says whether an edge may be followed to its end.
-func (v *View) admits(e, label, subject, end, need uint32) bool {
-	return v.verdict(label)&need != 0 && !v.snap.dead.bit(e) &&
-		(v.allNodes || v.covers(end)) && (v.edgeOK == nil || v.edgeOK(v.snap.edge(e, subject)))
+// admits says whether an edge whose label passed may be followed to its end.
+func (v *View) admits(e, subject, end uint32) bool {
+	return !v.snap.dead.bit(e) && (v.allNodes || v.covers(end)) && (v.edgeOK == nil || v.edgeOK(v.snap.edge(e, subject)))
 }
