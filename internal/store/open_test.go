@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -351,5 +353,184 @@ func TestDeepCheckFindsDisagreement(t *testing.T) {
 		if want == "" && check.ForeignKeyErrors != 1 || want != "" && !strings.Contains(check.Integrity, want) {
 			t.Errorf("%s: %+v", sql, check)
 		}
+	}
+}
+
+func TestPrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("permissions mean something else on Windows")
+	}
+	dir := t.TempDir()
+	s := openTest(t, dir, Options{})
+	mode := func(want os.FileMode) {
+		t.Helper()
+		addBatch(t, s, []*Memory{testMemory(rand.New(rand.NewPCG(1, 1)), 1)})
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			if info, err := os.Stat(filepath.Join(dir, DatabaseFile+suffix)); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%q: %v, %v", suffix, info.Mode(), err)
+			}
+		}
+	}
+	mode(0o600)
+	s.Close()
+	if err := os.Chmod(filepath.Join(dir, DatabaseFile), 0o640); err != nil { // somebody's wish
+		t.Fatal(err)
+	}
+	s = openTest(t, dir, Options{})
+	mode(0o640)
+}
+
+// TestConcurrent lets writers that succeed, fail and panic share commits while
+// readers look: every snapshot holds whole batches only, as many as its
+// counters say.
+func TestConcurrent(t *testing.T) {
+	var order hookOrder
+	s := openTest(t, t.TempDir(), Options{Hooks: &order, CheckpointPages: 50})
+	const size = 5
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	var writers, readers sync.WaitGroup
+	var committed atomic.Int64
+	for g := range 6 {
+		writers.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(g), 9))
+			var mine [][]*Memory
+			for i := range rounds {
+				var batch []*Memory
+				for range size {
+					m := testMemory(rng, i)
+					m.Scope = fmt.Sprint("of ", g)
+					m.Tags = append(m.Tags, fmt.Sprint("new ", g, i))
+					slices.Sort(m.Tags)
+					batch = append(batch, m)
+				}
+				how := rng.IntN(5)
+				_, err := s.Write(context.Background(), func(tx *WriteTx) error {
+					for k, m := range batch {
+						if err := adds(m)(tx); err != nil {
+							return err
+						}
+						if k == 2 && how == 0 {
+							return errors.New("changed my mind")
+						}
+						if k == 3 && how == 1 {
+							panic("lost my mind")
+						}
+					}
+					if how == 2 && len(mine) > 0 { // one batch comes, another goes
+						for _, m := range mine[0] {
+							if err := tx.Delete(&m.Record); err != nil {
+								return err
+							}
+						}
+					}
+					return nil
+				})
+				if (err == nil) != (how > 1) {
+					t.Error(how, err)
+				}
+				if err == nil {
+					committed.Add(1)
+					if how == 2 && len(mine) > 0 {
+						mine = mine[1:]
+					}
+					mine = append(mine, batch)
+				}
+			}
+		})
+	}
+	stop := make(chan struct{})
+	for range 3 {
+		readers.Go(func() {
+			var last int64
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				err := s.Read(context.Background(), func(tx *ReadTx) error {
+					if tx.Revision() < last {
+						t.Errorf("revision %d after %d", tx.Revision(), last)
+					}
+					last = tx.Revision()
+					all, _, err := tx.ScanRecords(0, 1<<20)
+					if err != nil {
+						return err
+					}
+					perRevision := map[int64]int{}
+					for _, m := range all {
+						perRevision[m.Revision]++
+					}
+					for revision, n := range perRevision {
+						if n != size || revision > tx.Revision() {
+							t.Errorf("%d records of revision %d in a snapshot of %d", n, revision, tx.Revision())
+						}
+					}
+					stored, err := queryInt(tx.c, "SELECT coalesce(sum(n), 0) FROM counts")
+					if stored != int64(len(all)) {
+						t.Errorf("%d records, counted %d", len(all), stored)
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	readers.Wait()
+	if c := s.Counters(); c.Revision != committed.Load() || order.revision != c.Revision {
+		t.Errorf("revision %d, staged %d, %d operations", c.Revision, order.revision, committed.Load())
+	}
+	if order.wrong != "" {
+		t.Error(order.wrong)
+	}
+	if check, err := s.DeepCheck(t.Context()); err != nil || check != (Check{Integrity: "ok"}) {
+		t.Errorf("%+v, %v", check, err)
+	}
+}
+
+// hookOrder checks that the hooks are called as they should.
+type hookOrder struct {
+	revision int64
+	staged   bool
+	wrong    string
+}
+
+func (h *hookOrder) Stage(revision int64, changes []Change) {
+	seen := map[int64]bool{}
+	for _, c := range changes {
+		if seen[c.ID] {
+			h.wrong = "a record twice in a commit"
+		}
+		seen[c.ID] = true
+	}
+	if h.staged || revision <= h.revision {
+		h.wrong = fmt.Sprintf("staged %d after %d", revision, h.revision)
+	}
+	h.staged, h.revision = true, revision
+}
+
+func (h *hookOrder) Publish() {
+	if !h.staged {
+		h.wrong = "published nothing"
+	}
+	h.staged = false
+}
+
+func (h *hookOrder) Discard() { h.wrong = "discarded" }
+
+func TestCanceledOpen(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Open(ctx, t.TempDir(), Options{}); !errors.Is(err, errs.Canceled) {
+		t.Error(err)
 	}
 }

@@ -126,6 +126,9 @@ func Open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, errs.Wrap(errs.Canceled, err, "the context ended first")
 	}
+	if err := createPrivate(s.path); err != nil {
+		return nil, err
+	}
 	c, err := s.open(openWriter)
 	if err != nil {
 		return nil, err
@@ -151,6 +154,7 @@ func Open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	if _, err := c.checkpoint(true); err != nil {
 		return nil, err
 	}
+	s.shareMode()
 	w, err := newWriter(s, c)
 	if err != nil {
 		return nil, err
@@ -163,6 +167,28 @@ func Open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	go s.ckpt.loop()
 	go w.loop()
 	return s, nil
+}
+
+// createPrivate makes an empty database file that only its owner can read,
+// unless there is a file.
+func createPrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return errs.Wrap(errs.IO, err, "the database file could not be opened: check its permissions")
+	}
+	return errs.Wrap(errs.IO, f.Close(), "the database file could not be closed")
+}
+
+// shareMode gives the log the permissions of the database, which the driver
+// does not.
+func (s *Store) shareMode() {
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		_ = os.Chmod(s.path+suffix, info.Mode().Perm())
+	}
 }
 
 func (s *Store) open(mode openMode) (conn, error) { return openSQLite(s.path, s.opts.VFS, mode) }
