@@ -379,10 +379,13 @@ func TestKillDuringRebuild(t *testing.T) {
 }
 
 // TestKillAfterCheckpoint kills a rebuild that has brought part of its work to
-// disk: the next open takes it up from there.
+// disk: the next open takes it up from there. Not with -short.
 func TestKillAfterCheckpoint(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a killed child's files stay open for a while on Windows")
+	}
+	if testing.Short() {
+		t.Skip("it needs more records than an index holds in memory")
 	}
 	dir, want := closedLibrary(t, 14_000) // more than an index holds in memory
 	if err := os.RemoveAll(filepath.Join(dir, indexFolder)); err != nil {

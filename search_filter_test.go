@@ -314,6 +314,18 @@ func TestThreads(t *testing.T) {
 		}
 		wantHits(t, db, SearchRequest{Query: "harbor", GroupBy: GroupThread, Limit: new(1), Filter: ReadFilter{Thread: new("b")}}, ids[2])
 	})
+	t.Run("one thread fills the window", func(t *testing.T) {
+		db := openReal(t, t.TempDir())
+		var ins []MemoryInput
+		for i := range 1500 {
+			ins = append(ins, turn("long", int64(i), "harbor harbor harbor"))
+		}
+		ids := rememberAll(t, db, append(ins, turn("short", 1, "a day at the harbor"), MemoryInput{Judgment: "another day at the harbor"})...)
+		wantHits(t, db, SearchRequest{Query: "harbor", GroupBy: GroupThread}, ids[0], ids[1500], ids[1501])
+		wantHits(t, db, SearchRequest{Query: "harbor", GroupBy: GroupThread, Limit: new(2)}, ids[0], ids[1500])
+		// A window that was asked for stays.
+		wantHits(t, db, SearchRequest{Query: "harbor", GroupBy: GroupThread, Limit: new(5), CandidateLimit: new(50)}, ids[0])
+	})
 	// Threads of one name in two scopes are two threads: what one holds changes
 	// nothing for the other, whatever they are called.
 	t.Run("two scopes", func(t *testing.T) {
@@ -393,6 +405,16 @@ func TestRecencyAndStrength(t *testing.T) {
 	check(SearchRequest{RecencyWeight: 1, StrengthWeight: 2}, []int{0, 3, 2, 1}, []float64{0.5, 1, 0.25, 1}, []float64{1.5, 0, 1, 1})
 	// The weights act on the whole window, before it is cut to the limit.
 	wantHits(t, db, SearchRequest{Query: "harbor", RecencyWeight: 1, Limit: new(1)}, ids[1])
+	// A wide window is loaded as a whole.
+	many := make([]MemoryInput, 3000)
+	for i := range many {
+		many[i] = aged(int64(i)+1, 0, "walrus")
+	}
+	crowd := rememberAll(t, db, many...)
+	wantHits(t, db, SearchRequest{Query: "walrus", RecencyWeight: 1, Fusion: FusionScore, Limit: new(3), CandidateLimit: new(10000)}, crowd[:3]...)
+	slices.Reverse(many)
+	crowd = append(crowd, rememberAll(t, db, many...)...)
+	wantHits(t, db, SearchRequest{Query: "walrus", RecencyWeight: 1, Fusion: FusionScore, Limit: new(3), CandidateLimit: new(10000)}, crowd[0], crowd[5999], crowd[1])
 	// Reordering never goes by anything but score and id.
 	equal := remember(t, db, "lamp", "lamp", "lamp")
 	wantHits(t, db, SearchRequest{Query: "lamp", Fusion: FusionScore, RecencyWeight: 0.5, StrengthWeight: 0.5}, equal...)

@@ -167,8 +167,7 @@ func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, 
 	}
 	var found index.Result
 	if any {
-		if found, err = view.Search(q, f, index.Options{Limit: p.candidates, NeighbourWeight: p.req.NeighbourWeight,
-			ThreadWeight: p.req.ThreadWeight, ByThread: p.req.GroupBy == GroupThread}); err != nil {
+		if found, err = p.candidatesFrom(view, q, f); err != nil {
 			e.searchBroke()
 			return unavailable()
 		}
@@ -209,6 +208,24 @@ func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, 
 	t.finish(e, candidates, candidates, len(hits), res.Diagnostics.Degraded)
 	return res, nil
 }
+
+// candidatesFrom searches the index for the candidates. One thread of many
+// records may fill the window when threads are ranked: then the window grows,
+// unless the caller has set it, until it holds as many threads as are wanted.
+func (p *searchPlan) candidatesFrom(view index.View, q index.Query, f index.Filter) (index.Result, error) {
+	o := index.Options{Limit: p.candidates, NeighbourWeight: p.req.NeighbourWeight,
+		ThreadWeight: p.req.ThreadWeight, ByThread: p.req.GroupBy == GroupThread}
+	for {
+		found, err := view.Search(q, f, o)
+		if err != nil || !o.ByThread || len(found.Hits) >= p.limit || o.Limit >= MaxPage || p.req.CandidateLimit != nil {
+			return found, err
+		}
+		o.Limit = min(o.Limit*windowGrowth, MaxPage)
+	}
+}
+
+// windowGrowth is how much wider the next try is.
+const windowGrowth = 10
 
 // searchBroke takes the index out of use after a search of it failed, which means
 // damaged files, and has it rebuilt.
