@@ -21,7 +21,8 @@ const maxFindings = 20
 func (s *Store) DeepCheck(ctx context.Context) (check Check, err error) {
 	err = s.Read(ctx, func(tx *ReadTx) error {
 		var findings []string
-		for _, look := range []func() ([]string, error){tx.checkPages, tx.checkTags, tx.checkCounts} {
+		pages := func() ([]string, error) { return tx.checkPages(s.dialect.checkPages) }
+		for _, look := range []func() ([]string, error){pages, tx.checkTags, tx.checkCounts} {
 			found, err := look()
 			if err != nil {
 				return err
@@ -32,7 +33,7 @@ func (s *Store) DeepCheck(ctx context.Context) (check Check, err error) {
 		if len(findings) > 0 {
 			check.Integrity = strings.Join(findings[:min(len(findings), maxFindings)], "; ")
 		}
-		check.ForeignKeyErrors, err = tx.countRows("PRAGMA foreign_key_check")
+		check.ForeignKeyErrors, err = tx.countRows(s.dialect.checkForeignKeys)
 		return err
 	})
 	return check, err
@@ -61,8 +62,8 @@ func (tx *ReadTx) countRows(sql string) (n int64, err error) {
 	return n, err
 }
 
-func (tx *ReadTx) checkPages() (findings []string, err error) {
-	err = tx.each("PRAGMA quick_check", func(st stmt) error {
+func (tx *ReadTx) checkPages(sql string) (findings []string, err error) {
+	err = tx.each(sql, func(st stmt) error {
 		if line := st.columnText(0); line != "ok" {
 			findings = append(findings, line)
 		}

@@ -56,6 +56,18 @@ type dialect struct {
 	schema map[string]string
 	// beginWrite and beginRead open transactions.
 	beginWrite, beginRead string
+	// settings come after opening, for every connection and for a kind of them.
+	settings, writerSettings, readerSettings string
+	// application and version read what a database says it is, tables counts
+	// what is in it.
+	application, version, tables string
+	// setIdentity and setVersion write that; they take numbers.
+	setIdentity, setVersion string
+	// checkPages gives "ok" or what is wrong, checkForeignKeys a row for each
+	// reference to nothing.
+	checkPages, checkForeignKeys string
+	// copyInto writes a consistent copy to a new file.
+	copyInto string
 }
 
 var sqliteDialect = dialect{
@@ -69,4 +81,16 @@ var sqliteDialect = dialect{
 	},
 	beginWrite: "BEGIN IMMEDIATE",
 	beginRead:  "BEGIN",
+	settings: "PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA synchronous=FULL; " +
+		"PRAGMA fullfsync=ON; ",
+	writerSettings:   "PRAGMA journal_mode=WAL; PRAGMA cache_size=-65536; PRAGMA journal_size_limit=67108864",
+	readerSettings:   "PRAGMA cache_size=-8192; PRAGMA query_only=ON",
+	application:      "PRAGMA application_id",
+	version:          "PRAGMA user_version",
+	tables:           "SELECT count(*) FROM sqlite_master",
+	setIdentity:      "PRAGMA application_id=%d",
+	setVersion:       "PRAGMA user_version=%d",
+	checkPages:       "PRAGMA quick_check",
+	checkForeignKeys: "PRAGMA foreign_key_check",
+	copyInto:         "VACUUM INTO $1",
 }

@@ -83,16 +83,16 @@ func (s *Store) probe(version int) (int, error) {
 		return 0, err
 	}
 	defer c.close()
-	application, err := queryInt(c, "PRAGMA application_id")
+	application, err := queryInt(c, s.dialect.application)
 	if err != nil {
 		return 0, err
 	}
-	userVersion, err := queryInt(c, "PRAGMA user_version")
+	userVersion, err := queryInt(c, s.dialect.version)
 	if err != nil {
 		return 0, err
 	}
 	if application == 0 {
-		tables, err := queryInt(c, "SELECT count(*) FROM sqlite_master")
+		tables, err := queryInt(c, s.dialect.tables)
 		if err != nil {
 			return 0, err
 		}
@@ -122,7 +122,7 @@ func (s *Store) initialise(c conn, version int, lineage string) error {
 		if err := st.run(); err != nil {
 			return err
 		}
-		return c.exec(fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d", applicationID, version))
+		return c.exec(fmt.Sprintf(s.dialect.setIdentity+"; "+s.dialect.setVersion, applicationID, version))
 	})
 }
 
@@ -151,14 +151,14 @@ func (s *Store) migrate(c conn, from, version int, steps []migration) error {
 				return errs.Wrap(errs.Storage, err, "the migration from schema version %d failed, nothing was changed", v)
 			}
 		}
-		return c.exec(fmt.Sprintf("PRAGMA user_version=%d", version))
+		return c.exec(fmt.Sprintf(s.dialect.setVersion, version))
 	})
 }
 
 // copyTo writes a consistent copy of the database to a file that does not
 // exist yet.
 func (s *Store) copyTo(c conn, path string) error {
-	st, err := c.prepare("VACUUM INTO $1")
+	st, err := c.prepare(s.dialect.copyInto)
 	if err != nil {
 		return err
 	}

@@ -63,13 +63,13 @@ func openSQLite(path, vfs string, mode openMode) (_ conn, err error) {
 	if err := c.WALAutoCheckpoint(0); err != nil { // a goroutine of the store does it
 		return nil, mapSQLite(err)
 	}
-	pragmas := "PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA synchronous=FULL;"
+	settings := sqliteDialect.settings
 	if mode == openWriter {
-		pragmas += "PRAGMA journal_mode=WAL; PRAGMA cache_size=-65536; PRAGMA journal_size_limit=67108864;"
+		settings += sqliteDialect.writerSettings
 	} else {
-		pragmas += "PRAGMA cache_size=-8192; PRAGMA query_only=ON;"
+		settings += sqliteDialect.readerSettings
 	}
-	if err := sc.exec(pragmas); err != nil {
+	if err := sc.exec(settings); err != nil {
 		return nil, err
 	}
 	c.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {

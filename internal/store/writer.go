@@ -243,6 +243,7 @@ func (w *writer) runGroup(first *operation) {
 	}
 	n := len(w.group)
 	w.answer(w.group, err)
+	clear(w.changes) // they hold documents
 	w.callers = n + len(w.queue)
 	w.boundLog()
 }
