@@ -389,12 +389,16 @@ func (e *engine) changesOf(tx *store.ReadTx, ix index.Index, entries []store.Jou
 		}
 		seen[entry.ID] = true
 		change := index.Change{ID: entry.ID, Namespace: entry.Namespace, Kind: index.Kind(entry.Kind)}
-		m, err := tx.Memory(entry.ID)
+		r, err := tx.RecordOf(entry.Kind, entry.ID)
 		if err != nil {
 			return nil, err
 		}
-		if m != nil {
-			change.Doc = ix.Prepare(memoryDocument(m))
+		d, err := documentOf(tx, r)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			change.Doc = ix.Prepare(d)
 		}
 		changes = append(changes, change)
 	}

@@ -368,11 +368,23 @@ func (e *engine) rebuild(ctx context.Context, run *rebuildRun, b *building) (err
 	cursor := ix.Cursor()
 	base := ix.Revision()
 	for {
-		var batch []*store.Memory
+		var docs []*index.Document
 		next := cursor
 		err := e.read(ctx, func(tx *store.ReadTx) (err error) {
-			batch, next, err = tx.ScanRecords(cursor, rebuildBatch)
-			return err
+			var batch []store.Stored
+			if batch, next, err = tx.ScanRecords(cursor, rebuildBatch); err != nil {
+				return err
+			}
+			for _, r := range batch {
+				d, err := documentOf(tx, r)
+				if err != nil {
+					return err
+				}
+				if d != nil {
+					docs = append(docs, d)
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			return err
@@ -380,16 +392,16 @@ func (e *engine) rebuild(ctx context.Context, run *rebuildRun, b *building) (err
 		if next == cursor {
 			break
 		}
-		changes := make([]index.Change, len(batch))
-		parallel(len(batch), func(i int) {
-			m := batch[i]
-			changes[i] = index.Change{ID: m.ID, Namespace: m.NamespaceID, Kind: index.Kind(m.Kind), Doc: ix.Prepare(memoryDocument(m))}
+		changes := make([]index.Change, len(docs))
+		parallel(len(docs), func(i int) {
+			d := docs[i]
+			changes[i] = index.Change{ID: d.ID, Namespace: d.Namespace, Kind: d.Kind, Doc: ix.Prepare(d)}
 		})
 		cursor = next
 		ix.SetCursor(cursor)
 		ix.Stage(base, changes)
 		ix.Publish()
-		run.processed.Add(int64(len(batch)))
+		run.processed.Add(int64(len(docs)))
 	}
 	if err := e.follow(ctx, ix, base); err != nil {
 		return err

@@ -370,6 +370,8 @@ func TestDegradedOpen(t *testing.T) {
 	b.arm("readdir")
 	db := openWith(t, dir, &Options{Clock: newTestClock().Now, indexFS: hookIndexFS(b.before)})
 	<-b.reached
+	r := &recorder{}
+	listen(t, db, r.sink)
 	res := search(t, db, SearchRequest{Query: "harbor", WithTotal: true})
 	if len(res.Hits) != 0 || res.Hits == nil || *res.Total != 0 || res.Diagnostics.TextUsed || res.IndexedRevision != 0 ||
 		!slices.Equal(res.Diagnostics.Degraded, []Degrade{DegradeTextIndexUnavailable}) {
@@ -388,6 +390,11 @@ func TestDegradedOpen(t *testing.T) {
 	h = must[*HealthReport](t)(db.UpdateIndex(t.Context()))
 	if !h.IndexUsable || h.PendingIndexUpdates != 0 || h.IndexedDocuments != h.RecordCount {
 		t.Errorf("%+v", h)
+	}
+	events := r.settled(t, db)
+	if len(events) != 2 || events[0].Kind != "search" || events[0].Hits != 0 || !slices.Equal(events[0].Degraded, res.Diagnostics.Degraded) ||
+		events[1].Kind != "rebuild" || len(events[1].Degraded) != 0 {
+		t.Errorf("%+v", events)
 	}
 	wantHits(t, db, SearchRequest{Query: "walrus"}, late...)
 	must[*Receipt[int64]](t)(db.Memories().DeleteByFilter(t.Context(), DeleteRequest{Filter: ReadFilter{CreatedFromUS: new(int64(1e12))}}))
@@ -583,7 +590,11 @@ func halfBuilt(t *testing.T) (dir string, want []answer) {
 		}
 		var changes []index.Change
 		for _, m := range batch {
-			changes = append(changes, index.Change{ID: m.ID, Namespace: m.NamespaceID, Kind: index.Kind(m.Kind), Doc: b.ix.Prepare(memoryDocument(m))})
+			doc, err := documentOf(tx, m)
+			if err != nil {
+				return err
+			}
+			changes = append(changes, index.Change{ID: doc.ID, Namespace: doc.Namespace, Kind: doc.Kind, Doc: b.ix.Prepare(doc)})
 		}
 		b.ix.SetCursor(next)
 		b.ix.Stage(base, changes)

@@ -286,7 +286,7 @@ type fusedHit struct {
 	score       float64
 	recencyAdd  float64
 	strengthAdd float64
-	record      *store.Memory
+	record      store.Stored
 	fused       float64
 }
 
@@ -328,8 +328,8 @@ func (e *engine) weigh(tx *store.ReadTx, p *searchPlan, hits []fusedHit) ([]fuse
 		if h.record == nil {
 			continue
 		}
-		h.recencyAdd = p.req.RecencyWeight * best * rank.Recency(float64(now-h.record.Created)/recencyHalfLife)
-		h.strengthAdd = p.req.StrengthWeight * best * rank.Saturation(h.record.State.Strength)
+		h.recencyAdd = p.req.RecencyWeight * best * rank.Recency(float64(now-h.record.Head().Created)/recencyHalfLife)
+		h.strengthAdd = p.req.StrengthWeight * best * rank.Saturation(strengthOf(h.record))
 		h.score += h.recencyAdd + h.strengthAdd
 	}
 	slices.SortStableFunc(hits, func(a, b fusedHit) int {
@@ -351,26 +351,19 @@ func (e *engine) weigh(tx *store.ReadTx, p *searchPlan, hits []fusedHit) ([]fuse
 
 // load reads the records of hits that have none yet.
 func (p *searchPlan) load(tx *store.ReadTx, hits []fusedHit) error {
-	ids := make([]int64, 0, len(hits))
-	at := make(map[int64]int, len(hits))
 	for i := range hits {
-		if hits[i].record == nil {
-			ids = append(ids, hits[i].ID)
-			at[hits[i].ID] = i
+		h := &hits[i]
+		if h.record != nil {
+			continue
 		}
-	}
-	records, err := tx.Memories(ids)
-	if err != nil {
-		return err
-	}
-	for _, r := range records {
-		hits[at[r.ID]].record = r
-	}
-	for i := range hits {
-		if hits[i].record == nil {
+		var err error
+		if h.record, err = tx.RecordOf(store.Kind(h.Kind), h.ID); err != nil {
+			return err
+		}
+		if h.record == nil {
 			// The index answered at this very snapshot's revision, so this is a
 			// broken invariant and not a race.
-			return errs.New(errs.Index, "the index names record %d, which is not there: rebuild the indexes", hits[i].ID)
+			return errs.New(errs.Index, "the index names record %d, which is not there: rebuild the indexes", h.ID)
 		}
 	}
 	return nil
@@ -378,11 +371,11 @@ func (p *searchPlan) load(tx *store.ReadTx, hits []fusedHit) error {
 
 // result is the hit as the caller gets it.
 func (h *fusedHit) result(p *searchPlan, view index.View, q index.Query) SearchHit {
-	m := memoryOf(h.record)
+	head := h.record.Head()
 	bm25 := h.BM25
-	out := SearchHit{Key: fmt.Sprintf("%s:%d", KindMemory, h.ID), Score: h.score, TextScore: &bm25, Record: &m}
-	if p.req.GroupBy == GroupThread && m.Thread != "" {
-		out.Key = "thread:" + m.Thread
+	out := SearchHit{Key: fmt.Sprintf("%s:%d", kindOf(head.Kind), h.ID), Score: h.score, TextScore: &bm25, Record: recordOf(h.record)}
+	if p.req.GroupBy == GroupThread && head.Thread != "" {
+		out.Key = "thread:" + head.Thread
 	}
 	if p.req.Explain {
 		x := &Explain{TextRank: h.rank, TextScore: h.Hit.Score, Round: roundNames[h.Round], Terms: []ExplainTerm{}, FusedScore: h.fused,
@@ -392,7 +385,7 @@ func (h *fusedHit) result(p *searchPlan, view index.View, q index.Query) SearchH
 		} else {
 			q.Chars = nil // they add to nothing but the last round
 		}
-		for _, term := range view.Explain(q, h.ID, h.record.NamespaceID, index.Kind(h.record.Kind)) {
+		for _, term := range view.Explain(q, h.ID, head.NamespaceID, index.Kind(head.Kind)) {
 			x.Terms = append(x.Terms, ExplainTerm{Term: term.Term, Score: term.Score})
 		}
 		out.Explain = x

@@ -135,6 +135,7 @@ const (
 // A Hit is a record that answers a query.
 type Hit struct {
 	ID    int64
+	Kind  Kind
 	Round Round
 	// Score is the path score: the BM25 score, raised for an earlier round by
 	// the maximum of the later ones, so that rounds never interleave.

@@ -75,7 +75,7 @@ func (h *history) verify(t *testing.T, dir string, size int) {
 		}
 		perRevision := map[int64]int{}
 		for _, m := range all {
-			perRevision[m.Revision]++
+			perRevision[m.Head().Revision]++
 		}
 		for revision, n := range perRevision {
 			if n != size {

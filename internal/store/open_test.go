@@ -462,7 +462,7 @@ func TestConcurrent(t *testing.T) {
 					}
 					perRevision := map[int64]int{}
 					for _, m := range all {
-						perRevision[m.Revision]++
+						perRevision[m.Head().Revision]++
 					}
 					for revision, n := range perRevision {
 						if n != size || revision > tx.Revision() {

@@ -450,7 +450,7 @@ func (s *session) ids(which statement, args ...int64) ([]int64, error) {
 // ScanRecords reads on behind an id, at most limit records, and gives what it
 // found with the id to go on behind, which is the same one at the end. It
 // serves the rebuild of an index.
-func (s *session) ScanRecords(after int64, limit int) ([]*Memory, int64, error) {
+func (s *session) ScanRecords(after int64, limit int) ([]Stored, int64, error) {
 	st, err := s.stmt(sqlListAll)
 	if err != nil {
 		return nil, 0, err
@@ -474,18 +474,15 @@ func (s *session) ScanRecords(after int64, limit int) ([]*Memory, int64, error) 
 		keys = append(keys, key{st.columnInt(0), Kind(st.columnInt(1))})
 	}
 	st.reset()
-	out := make([]*Memory, 0, len(keys))
+	out := make([]Stored, 0, len(keys))
 	for _, k := range keys {
 		after = k.id
-		if k.kind != KindMemory {
-			continue
-		}
-		m, err := s.Memory(k.id)
+		r, err := s.RecordOf(k.kind, k.id)
 		if err != nil {
 			return nil, 0, err
 		}
-		if m != nil {
-			out = append(out, m)
+		if r != nil {
+			out = append(out, r)
 		}
 	}
 	return out, after, nil

@@ -278,6 +278,7 @@ func (ix *Index) remove(c index.Change, rev, oldest int64) {
 
 // Publish implements index.Index.
 func (ix *Index) Publish() {
+	defer ix.write.Unlock() // also after a panic, or nobody could abandon the index
 	s := ix.undo.snapshot
 	ix.undo.snapshot = nil
 	ix.install(s)
@@ -285,7 +286,6 @@ func (ix *Index) Publish() {
 	if int(t.docs) >= ix.opts.TailDocs || t.bytes >= ix.opts.TailBytes {
 		ix.freeze()
 	}
-	ix.write.Unlock()
 }
 
 // freeze begins a new tail and has the old one written. write is held.
@@ -313,6 +313,7 @@ func (ix *Index) wakeMerge() {
 
 // Discard implements index.Index.
 func (ix *Index) Discard() {
+	defer ix.write.Unlock()
 	u := &ix.undo
 	s := u.snapshot
 	u.snapshot = nil
@@ -334,7 +335,6 @@ func (ix *Index) Discard() {
 		r.s.deletes.restore(r.s, r.part, r.doc, u.rev)
 	}
 	ix.segs = u.segs
-	ix.write.Unlock()
 }
 
 // Revision implements index.Index.

@@ -164,7 +164,7 @@ func (m model) search(q index.Query, f index.Filter, limit int) (hits []index.Hi
 			if k == 0 {
 				top = bm + raise
 			}
-			hits = append(hits, index.Hit{ID: c.id, Round: index.Round(i), BM25: bm, Score: bm + raise, Thread: m[c.id].Thread})
+			hits = append(hits, index.Hit{ID: c.id, Kind: m[c.id].Kind, Round: index.Round(i), BM25: bm, Score: bm + raise, Thread: m[c.id].Thread})
 		}
 		raise = top
 	}

@@ -381,7 +381,7 @@ func (s *searcher) rounds(o index.Options) []index.Hit {
 				top = bm25 + raise
 			}
 			found = append(found, ranked{part: c.part, doc: c.doc, hit: index.Hit{
-				ID: c.id, Round: round, BM25: bm25, Score: bm25 + raise, Thread: c.part.thread(c.doc)}})
+				ID: c.id, Kind: c.part.kind.key.kind, Round: round, BM25: bm25, Score: bm25 + raise, Thread: c.part.thread(c.doc)}})
 		}
 		return top
 	}

@@ -95,7 +95,7 @@ func (s *searcher) addNeighbours(found []ranked, weight float64) []ranked {
 			in[id] = true
 			bm25 := float64(s.score(part, s.scored, doc)) / scale
 			found = append(found, ranked{part: part, doc: doc, hit: index.Hit{
-				ID: id, Round: index.RoundAny, BM25: bm25, Score: bm25, Thread: part.thread(doc)}})
+				ID: id, Kind: part.kind.key.kind, Round: index.RoundAny, BM25: bm25, Score: bm25, Thread: part.thread(doc)}})
 		}
 	}
 	for i := range found {

@@ -160,7 +160,7 @@ func (v *view) Search(q index.Query, f index.Filter, o index.Options) (index.Res
 		}
 		out.Total++
 		if o.Limit == 0 || len(out.Hits) < o.Limit {
-			out.Hits = append(out.Hits, index.Hit{ID: id, Score: 1, BM25: 1, Thread: d.Thread})
+			out.Hits = append(out.Hits, index.Hit{ID: id, Kind: d.Kind, Score: 1, BM25: 1, Thread: d.Thread})
 		}
 	}
 	return out, nil

@@ -1,0 +1,38 @@
+package store
+
+// Stored is a record of any kind: *Memory, ...
+type Stored interface {
+	// Head is the record's header.
+	Head() *Record
+}
+
+// Head implements Stored for every kind that embeds a Record.
+func (r *Record) Head() *Record { return r }
+
+// loaders read a record of each kind that is stored; nil when it is gone.
+var loaders = [kindLimit]func(s *session, id int64) (Stored, error){
+	KindMemory: loader((*session).Memory),
+}
+
+// loader makes a kind's own reading function one of a Stored.
+func loader[T interface {
+	comparable
+	Stored
+}](load func(*session, int64) (T, error)) func(*session, int64) (Stored, error) {
+	return func(s *session, id int64) (Stored, error) {
+		r, err := load(s, id)
+		var none T
+		if err != nil || r == none {
+			return nil, err
+		}
+		return r, nil
+	}
+}
+
+// RecordOf gives the record of a kind with an id; nil when there is none.
+func (s *session) RecordOf(kind Kind, id int64) (Stored, error) {
+	if kind >= kindLimit || loaders[kind] == nil {
+		return nil, nil
+	}
+	return loaders[kind](s, id)
+}

@@ -1,0 +1,37 @@
+package loci
+
+import (
+	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/store"
+)
+
+// documentOf is what the index learns of a stored record; nil for a kind that
+// is not indexed, and for no record.
+func documentOf(_ *store.ReadTx, r store.Stored) (*index.Document, error) {
+	switch r := r.(type) {
+	case *store.Memory:
+		return memoryDocument(r), nil
+	default:
+		return nil, nil
+	}
+}
+
+// recordOf is a stored record as the caller gets it: a pointer to the public
+// type of its kind.
+func recordOf(r store.Stored) any {
+	switch r := r.(type) {
+	case *store.Memory:
+		m := memoryOf(r)
+		return &m
+	default:
+		return nil
+	}
+}
+
+// strengthOf is a memory's strength; other kinds have none.
+func strengthOf(r store.Stored) float64 {
+	if m, ok := r.(*store.Memory); ok {
+		return m.State.Strength
+	}
+	return 0
+}
