@@ -8,6 +8,7 @@ func GoOnly() map[string]string {
 		"DB.Close":               "ends the handle; a surface closes the store when it stops",
 		"DB.Directory":           "known to whoever opened it; the command line shows it in config and doctor",
 		"DB.Memories":            "a handle; its methods are the operations",
+		"DB.Graph":               "a handle; its methods are the operations",
 		"DB.RegisterEventSink":   "takes a callback",
 		"DB.UnregisterEventSink": "belongs to the callback",
 		"DB.EventSinkRegistered": "belongs to the callback",
