@@ -145,10 +145,15 @@ func TestIndexDiskFull(t *testing.T) {
 		t.Errorf("flush on a full disk: %v", err)
 	}
 	want := answersOf(t, db, libraryQueries())
+	r := &recorder{}
+	listen(t, db, r.sink)
 	if _, err := db.RebuildIndexes(t.Context()); err == nil {
 		t.Error("a rebuild on a full disk says nothing")
 	} else if wantCode(t, err, ErrIO); !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
+	}
+	if events := r.settled(t, db); len(events) != 1 || !slices.Equal(events[0].Degraded, []Degrade{DegradeTextIndexUnavailable}) {
+		t.Errorf("%+v", events)
 	}
 	wantAnswers(t, db, libraryQueries(), want)
 	err := db.Close()
