@@ -590,7 +590,11 @@ func halfBuilt(t *testing.T) (dir string, want []answer) {
 		}
 		var changes []index.Change
 		for _, m := range batch {
-			changes = append(changes, index.Change{ID: m.ID, Namespace: m.NamespaceID, Kind: index.Kind(m.Kind), Doc: b.ix.Prepare(memoryDocument(m))})
+			doc, err := documentOf(tx, m)
+			if err != nil {
+				return err
+			}
+			changes = append(changes, index.Change{ID: doc.ID, Namespace: doc.Namespace, Kind: doc.Kind, Doc: b.ix.Prepare(doc)})
 		}
 		b.ix.SetCursor(next)
 		b.ix.Stage(base, changes)
