@@ -280,3 +280,69 @@ func TestOutOfOrder(t *testing.T) {
 	a.Apply(Changes{Removed: []int64{1, 77}})
 	wantCounts(t, view(a, nil), 2, 0, 2)
 }
+
+func TestIdsAgainstTheOrderOfWriting(t *testing.T) {
+	a := Build(sameAs, nil, nil)
+	var c Changes
+	for _, id := range []int64{50, 40, 60, 30, 20} {
+		c.Nodes = append(c.Nodes, nodes(public, id)...)
+		c.Edges = append(c.Edges, Edge{ID: 1000 + id, Subject: 50, Predicate: knows, Object: id, Scope: public})
+	}
+	for _, id := range []int64{20, 30, 40, 60} {
+		c.Edges = append(c.Edges, Edge{ID: 2000 + id, Subject: id, Predicate: knows, Object: 70, Scope: public})
+	}
+	c.Nodes = append(c.Nodes, nodes(public, 70)...)
+	a.Apply(c)
+	for range 2 {
+		v := view(a, nil)
+		wantEgo(t, v, 50, 2, 10, 20, 30, 40, 60, 70)
+		wantEgo(t, v, 50, 1, 2, 20, 30)
+		wantPath(t, v, 50, 70, 50, 20, 70)
+		a.Compact()
+	}
+	a = Build(sameAs, nil, nil)
+	a.Apply(Changes{Nodes: nodes(public, 9, 3, 6), Edges: []Edge{
+		{ID: 1, Subject: 9, Predicate: sameAs, Object: 6, Scope: public}, {ID: 2, Subject: 3, Predicate: sameAs, Object: 9, Scope: public},
+	}})
+	wantPath(t, view(a, nil), 9, 6, 3)
+}
+
+func TestUpdates(t *testing.T) {
+	a := build([]int64{1, 2, 3})
+	e := Edge{ID: 500, Subject: 1, Predicate: knows, Object: 2, Scope: public, Tags: []int64{4}, CreatedAt: 5}
+	put := func(change func(*Edge)) *View {
+		change(&e)
+		return a.Apply(Changes{Edges: []Edge{e}}).View(Filter{Scopes: []int64{public}, Tags: []int64{4}, Edge: func(e Edge) bool { return e.CreatedAt == 5 }}, Rules{aboard: {Symmetric: true}})
+	}
+	for _, compact := range []bool{false, true} {
+		for _, c := range []struct {
+			name   string
+			change func(*Edge)
+			edges  int
+			near   []int64
+		}{
+			{"first", func(*Edge) {}, 1, []int64{2}},
+			{"the same again", func(*Edge) {}, 1, []int64{2}},
+			{"object", func(e *Edge) { e.Object = 3 }, 1, []int64{3}},
+			{"subject", func(e *Edge) { e.Subject = 2 }, 1, nil},
+			{"subject back", func(e *Edge) { e.Subject = 1 }, 1, []int64{3}},
+			{"predicate", func(e *Edge) { e.Predicate = aboard }, 2, []int64{3}},
+			{"scope", func(e *Edge) { e.Scope = private }, 0, nil},
+			{"scope back", func(e *Edge) { e.Scope = public }, 2, []int64{3}},
+			{"tags", func(e *Edge) { e.Tags = []int64{5} }, 0, nil},
+			{"tags back", func(e *Edge) { e.Tags = []int64{5, 4} }, 2, []int64{3}},
+			{"time", func(e *Edge) { e.CreatedAt = 6 }, 0, nil},
+			{"time back", func(e *Edge) { e.CreatedAt = 5 }, 2, []int64{3}},
+			{"turned round", func(e *Edge) { e.Subject, e.Object = 3, 1 }, 2, []int64{3}},
+			{"from the start", func(e *Edge) { e.Subject, e.Predicate, e.Object = 1, knows, 2 }, 1, []int64{2}},
+		} {
+			v := put(c.change)
+			same(t, c.name+": edges", v.EdgeCount(), c.edges)
+			wantEgo(t, v, 1, 5, 10, c.near...)
+			same(t, c.name+": relations", v.Snapshot().Relations(), 1)
+			if compact {
+				a.Compact()
+			}
+		}
+	}
+}

@@ -354,29 +354,30 @@ func (v *View) rows(buf []uint32, n, out, in uint32) []uint32 {
 // row appends the other ends in a row of the base. labels and numbers are
 // those of its edges; numbers is nil where they are the places in the row.
 func (v *View) row(buf []uint32, n uint32, ends, labels, numbers []uint32, lo, hi, need uint32) []uint32 {
-	whole := v.allEdges && need == follow && len(v.snap.dead.pages) == 0
-	if whole && v.allNodes && v.members == nil {
-		return append(buf, ends[lo:hi]...)
-	}
-	for i := lo; i < hi; i++ {
-		end := ends[i]
-		if whole {
-			if !v.allNodes && !v.covers(end) {
-				continue
-			}
-		} else {
-			if v.verdict(labels[i])&need == 0 {
-				continue
-			}
-			e, subject := i, n
-			if numbers != nil {
-				e, subject = numbers[i], end
-			}
-			if !v.admits(e, subject, end) {
-				continue
+	if v.allEdges && need == follow && len(v.snap.dead.pages) == 0 {
+		// Nothing to check on the edges; nor are there classes, since a
+		// declaration of sameness is no edge to follow.
+		if v.allNodes {
+			return append(buf, ends[lo:hi]...)
+		}
+		for _, end := range ends[lo:hi] {
+			if v.covers(end) {
+				buf = append(buf, end)
 			}
 		}
-		buf = append(buf, v.standsFor(end))
+		return buf
+	}
+	for i := lo; i < hi; i++ {
+		if v.verdict(labels[i])&need == 0 {
+			continue
+		}
+		e, subject, end := i, n, ends[i]
+		if numbers != nil {
+			e, subject = numbers[i], end
+		}
+		if v.admits(e, subject, end) {
+			buf = append(buf, v.standsFor(end))
+		}
 	}
 	return buf
 }

@@ -177,7 +177,7 @@ func (v *View) fillIn(x *scratch, fore, aft *side) {
 		for _, n := range fore.queue[begin:end] {
 			x.buf = v.neighbours(x.buf[:0], n, fore.d)
 			for _, to := range x.buf {
-				if fore.marks.is(to, dist) && aft.marks.is(to, total-dist) {
+				if aft.marks.is(to, total-dist) {
 					aft.marks.set(n, total-dist+1)
 					break
 				}
