@@ -266,9 +266,11 @@ func (p *searchPlan) indexFilter(tx *store.ReadTx) (f index.Filter, any bool, er
 		f.Tags = append(f.Tags, id)
 	}
 	if p.filter.Thread != "" {
-		if f.Thread, ok, err = tx.StringID(p.filter.Thread); err != nil || !ok {
+		thread, ok, err := tx.StringID(p.filter.Thread)
+		if err != nil || !ok {
 			return f, false, err
 		}
+		f.Threads = []int64{thread}
 	}
 	if p.filter.From != nil {
 		f.HasFrom, f.CreatedFrom = true, *p.filter.From

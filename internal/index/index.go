@@ -16,7 +16,10 @@ type Document struct {
 	Namespace   int64
 	Kind        Kind
 	Scope       int64
-	Thread      int64 // 0: none
+	// Thread is the sequence that the record stands in; 0: none. Who numbers
+	// them is the caller's affair: threads are numbered by the dictionary, and
+	// the chunks of a note stand in the note, under its id.
+	Thread      int64
 	Position    int64
 	HasPosition bool
 	CreatedAt   int64   // UTC microseconds
@@ -119,7 +122,7 @@ type Filter struct {
 	HasTo       bool
 	CreatedFrom int64 // inclusive
 	CreatedTo   int64 // exclusive
-	Thread      int64 // 0: any
+	Threads     []int64 // any of them; none: whatever the thread
 }
 
 // Round says how well a hit answers the query; lower is better.

@@ -151,11 +151,13 @@ func segmentFilter(s *segment, part int, f *index.Filter, buf *filterBuffers) do
 		}
 		narrow(bm)
 	}
-	if f.Thread != 0 {
+	if len(f.Threads) > 0 {
 		bm := roaring.New()
-		n, doc := s.threadDocs(part, uint32(f.Thread))
-		for i := range n {
-			bm.Add(doc(i))
+		for _, thread := range f.Threads {
+			n, doc := s.threadDocs(part, uint32(thread))
+			for i := range n {
+				bm.Add(doc(i))
+			}
 		}
 		narrow(bm)
 	}
@@ -319,7 +321,7 @@ func (t *tailFilter) accept(doc uint32) bool {
 	if !slices.Contains(f.Scopes, int64(p.scope[doc])) {
 		return false
 	}
-	if f.Thread != 0 && int64(p.thread[doc]) != f.Thread {
+	if len(f.Threads) > 0 && !slices.Contains(f.Threads, int64(p.thread[doc])) {
 		return false
 	}
 	if !inWindow(f, p.created[doc]) {

@@ -173,7 +173,7 @@ func (m model) search(q index.Query, f index.Filter, limit int) (hits []index.Hi
 }
 
 func modelAccepts(f *index.Filter, d *index.Document) bool {
-	if !slices.Contains(f.Scopes, d.Scope) || f.Thread != 0 && d.Thread != f.Thread || !inWindow(f, d.CreatedAt) {
+	if !slices.Contains(f.Scopes, d.Scope) || len(f.Threads) > 0 && !slices.Contains(f.Threads, d.Thread) || !inWindow(f, d.CreatedAt) {
 		return false
 	}
 	for _, t := range f.Tags {
@@ -283,8 +283,8 @@ func (w world) filter() index.Filter {
 	if w.IntN(4) == 0 {
 		f.Tags = append(f.Tags, 20+int64(w.IntN(3)))
 	}
-	if w.IntN(8) == 0 {
-		f.Thread = 30 + int64(w.IntN(5))
+	for w.IntN(6) == 0 {
+		f.Threads = append(f.Threads, 30+int64(w.IntN(5)))
 	}
 	if w.IntN(6) == 0 {
 		f.HasFrom, f.CreatedFrom = true, int64(w.IntN(20))
