@@ -12,10 +12,10 @@ type Kind uint8
 
 // A Document is what the index learns of one record.
 type Document struct {
-	ID          int64
-	Namespace   int64
-	Kind        Kind
-	Scope       int64
+	ID        int64
+	Namespace int64
+	Kind      Kind
+	Scope     int64
 	// Thread is the sequence that the record stands in; 0: none. Who numbers
 	// them is the caller's affair: threads are numbered by the dictionary, and
 	// the chunks of a note stand in the note, under its id.
@@ -120,8 +120,8 @@ type Filter struct {
 	Where       []Condition
 	HasFrom     bool
 	HasTo       bool
-	CreatedFrom int64 // inclusive
-	CreatedTo   int64 // exclusive
+	CreatedFrom int64   // inclusive
+	CreatedTo   int64   // exclusive
 	Threads     []int64 // any of them; none: whatever the thread
 }
 
