@@ -82,6 +82,20 @@ CREATE TABLE memories (
 	reasoning        TEXT NOT NULL
 );
 CREATE INDEX memories_judgment ON memories (epoch, judgment_hash);
+CREATE TABLE predicate_rules (
+	namespace_id BIGINT NOT NULL,
+	predicate    TEXT NOT NULL,
+	inverse      TEXT NOT NULL,
+	symmetric    INTEGER NOT NULL,
+	PRIMARY KEY (namespace_id, predicate)
+) {dense};
+CREATE TABLE predicate_equivalents (
+	namespace_id BIGINT NOT NULL,
+	word         TEXT NOT NULL,
+	word_group   BIGINT NOT NULL,
+	canonical    INTEGER NOT NULL,
+	PRIMARY KEY (namespace_id, word)
+) {dense};
 CREATE TABLE index_updates (
 	revision BIGINT NOT NULL,
 	part     INTEGER NOT NULL,
@@ -141,6 +155,14 @@ const (
 	sqlListTag
 	sqlListThread
 	sqlListAll
+
+	sqlSetPredicateRule
+	sqlDeletePredicateRule
+	sqlPredicateRules
+	sqlSetEquivalent
+	sqlDeleteEquivalent
+	sqlDeleteEquivalents
+	sqlEquivalents
 
 	sqlAddJournal
 	sqlReadJournal
@@ -214,6 +236,20 @@ func (d dialect) statements() [statementCount]string {
 		sqlListThread: `SELECT id FROM records WHERE namespace_id = $1 AND scope_id = $2 AND kind = $3
 			AND thread_id = $4 AND id > $5 ORDER BY id LIMIT $6`,
 		sqlListAll: "SELECT id, kind FROM records WHERE id > $1 ORDER BY id LIMIT $2",
+
+		sqlSetPredicateRule: `INSERT INTO predicate_rules (namespace_id, predicate, inverse, symmetric)
+			VALUES ($1, $2, $3, $4) ON CONFLICT (namespace_id, predicate) DO UPDATE SET
+			inverse = excluded.inverse, symmetric = excluded.symmetric`,
+		sqlDeletePredicateRule: "DELETE FROM predicate_rules WHERE namespace_id = $1 AND predicate = $2",
+		sqlPredicateRules: `SELECT namespace_id, predicate, inverse, symmetric FROM predicate_rules
+			WHERE namespace_id = 0 OR namespace_id = $1 ORDER BY namespace_id, predicate`,
+		sqlSetEquivalent: `INSERT INTO predicate_equivalents (namespace_id, word, word_group, canonical)
+			VALUES ($1, $2, $3, $4) ON CONFLICT (namespace_id, word) DO UPDATE SET
+			word_group = excluded.word_group, canonical = excluded.canonical`,
+		sqlDeleteEquivalent:  "DELETE FROM predicate_equivalents WHERE namespace_id = $1 AND word = $2",
+		sqlDeleteEquivalents: "DELETE FROM predicate_equivalents WHERE namespace_id = $1",
+		sqlEquivalents: `SELECT word, word_group, canonical FROM predicate_equivalents WHERE namespace_id = $1
+			ORDER BY word`,
 
 		sqlAddJournal: "INSERT INTO index_updates (revision, part, changes) VALUES ($1, $2, $3)",
 		sqlReadJournal: `SELECT revision, part, changes FROM index_updates WHERE revision > $1

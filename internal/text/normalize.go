@@ -106,20 +106,26 @@ func Contains(text, word string) bool {
 	if word == "" {
 		return false
 	}
-	first, _ := utf8.DecodeRuneInString(word)
-	last, _ := utf8.DecodeLastRuneInString(word)
 	for from := 0; ; {
 		at := strings.Index(text[from:], word)
 		if at < 0 {
 			return false
 		}
 		at += from
-		before, _ := utf8.DecodeLastRuneInString(text[:at])
-		after, _ := utf8.DecodeRuneInString(text[at+len(word):])
-		if !(inWord(first) && inWord(before)) && !(inWord(last) && inWord(after)) {
+		if IsWord(text, at, at+len(word)) {
 			return true
 		}
 		_, size := utf8.DecodeRuneInString(text[at:])
 		from = at + size
 	}
+}
+
+// IsWord reports whether text[from:to], which must not be empty, stands there
+// as a word in the sense of Contains.
+func IsWord(text string, from, to int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:from])
+	first, _ := utf8.DecodeRuneInString(text[from:to])
+	last, _ := utf8.DecodeLastRuneInString(text[from:to])
+	after, _ := utf8.DecodeRuneInString(text[to:])
+	return !(inWord(first) && inWord(before)) && !(inWord(last) && inWord(after))
 }
