@@ -24,7 +24,7 @@ func cut(s string, target int) int {
 			if c.best > 0 {
 				return c.best
 			}
-			return keepWhole(s, i)
+			return keepWhole(s, keepMarkup(s, i))
 		}
 		i += size
 	}
@@ -128,6 +128,67 @@ func isAbbreviation(s string) bool {
 
 func isWordByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// maxMarkup is how many bytes on each side of a cut are looked at for markup.
+const maxMarkup = 512
+
+// keepMarkup moves a cut at i to the left, in front of the link or the tag that
+// it would cut: half an address is no text, but would be read as one.
+func keepMarkup(s string, i int) int {
+	from := max(0, i-maxMarkup)
+	left, right := s[from:i], s[i:min(len(s), i+maxMarkup)]
+	if n := strings.IndexByte(right, '\n'); n >= 0 {
+		right = right[:n]
+	}
+	left = left[strings.LastIndexByte(left, '\n')+1:]
+	from = i - len(left)
+
+	at := from + min(tagStart(left, right), linkStart(left, right))
+	if at < i/4 {
+		return i
+	}
+	return at
+}
+
+// tagStart is where the tag begins that reaches from left into right, or the
+// end of left.
+func tagStart(left, right string) int {
+	j := strings.LastIndexByte(left, '<')
+	if j < 0 || strings.IndexByte(left[j:], '>') >= 0 || strings.IndexByte(right, '>') < 0 {
+		return len(left)
+	}
+	if next := (left + right)[j+1]; next != '/' && !isWordByte(next) {
+		return len(left)
+	}
+	return j
+}
+
+// linkStart is the same for a link, which may be cut in its text or in its
+// address.
+func linkStart(left, right string) int {
+	j := strings.LastIndexByte(left, '[')
+	if j < 0 {
+		return len(left)
+	}
+	rest := left[j:] + right
+	end := strings.Index(rest, "](")
+	if end >= 0 {
+		n := strings.IndexByte(rest[end:], ')')
+		if n < 0 {
+			return len(left)
+		}
+		end += n
+	} else {
+		end = strings.Index(rest, "]]")
+	}
+	if j+end < len(left) {
+		return len(left)
+	}
+	for j > 0 && (left[j-1] == '[' || left[j-1] == '!') {
+		j--
+	}
+	return j
 }
 
 // keepWhole moves a cut at i to the left, in front of the word that it would

@@ -143,20 +143,23 @@ func countASCII(s string) int {
 	return n
 }
 
-// isPrintable is true for text without control characters, code points that
-// are not assigned, and those for private use.
+// isPrintable is true for text without zero characters, code points that are
+// not assigned or for private use, and with hardly a control character.
 func isPrintable(s string) bool {
+	controls := 0
 	for _, r := range s {
 		switch {
 		case r == '\t' || r == '\n' || r == '\r' || r == '\f':
-		case r < ' ' || r == 0x7f || r == utf8.RuneError:
+		case r == 0 || r == utf8.RuneError:
 			return false
+		case r < ' ' || r == 0x7f:
+			controls++
 		case r < utf8.RuneSelf || isIdeograph(r):
 		case !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Zs, unicode.Cf):
 			return false
 		}
 	}
-	return true
+	return 200*controls <= len(s)
 }
 
 // guessGBK takes data for GBK if all of it decodes, and half of the pairs of

@@ -59,6 +59,8 @@ const (
 )
 
 // elements are the names of HTML, and those of SVG that are met in notes.
+// Superscripts part words: they are notes and trade marks more often than
+// parts of formulas.
 var elements = elementTable()
 
 func elementTable() map[string]elementKind {
@@ -66,10 +68,10 @@ func elementTable() map[string]elementKind {
 		details dialog dir div dl dt embed fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head
 		header hgroup hr html iframe img input legend li link main map area menu meta nav noframes noscript object ol
 		optgroup option output p param picture pre progress meter script search section select slot source style summary
-		svg path g rect circle line polygon polyline ellipse defs use video tbody td template textarea tfoot th thead
+		sup svg path g rect circle line polygon polyline ellipse defs use video tbody td template textarea tfoot th thead
 		title tr track table ul`
 	const inline = `a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark math q rp rt rtc ruby s
-		samp small span strike strong sub sup time tt u var wbr`
+		samp small span strike strong sub time tt u var wbr`
 	m := make(map[string]elementKind)
 	for _, name := range strings.Fields(block) {
 		m[name] = blockElement

@@ -108,7 +108,8 @@ func footnoteMark(line []byte) int {
 	if end+1 < len(line) {
 		switch line[end+1] {
 		case ':':
-			return end + 2
+			rest := line[end+2:]
+			return len(line) - len(bytes.TrimLeft(rest, " \t"))
 		case '(', '[':
 			return 0 // a link
 		}

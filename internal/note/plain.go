@@ -218,13 +218,21 @@ func (p *plain) visit(n ast.Node, entering bool) (ast.WalkStatus, error) {
 			if n.NextSibling() != nil {
 				p.out.WriteByte('\t')
 			}
+		case *ast.CodeSpan, *ast.AutoLink, *ast.String:
+		default:
+			return ast.WalkContinue, nil
 		}
+		p.part(n.NextSibling())
 		return ast.WalkContinue, nil
 	}
 	if n.Type() == ast.TypeBlock && n.Kind() != east.KindTableCell {
 		if n.Parent() == nil || n.Parent().Kind() != ast.KindListItem || n.PreviousSibling() != nil {
 			p.newLine()
 		}
+	}
+	switch n := n.(type) {
+	case *ast.Link, *ast.Image, *ast.CodeSpan, *ast.AutoLink, *ast.String:
+		p.part(n)
 	}
 	switch n := n.(type) {
 	case *ast.ListItem:
@@ -245,6 +253,26 @@ func (p *plain) visit(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		p.tag(string(n.Segments.Value(p.md)))
 	}
 	return ast.WalkContinue, nil
+}
+
+// part writes a blank in front of n if a Latin word would go on there: the
+// styles of code and links part words for a reader, so they part them here.
+func (p *plain) part(n ast.Node) {
+	out := p.out.String()
+	if n == nil || out == "" || !isWordByte(out[len(out)-1]) {
+		return
+	}
+	switch n := n.(type) {
+	case *ast.Text:
+		if n.Segment.Len() == 0 || !isWordByte(p.md[n.Segment.Start]) {
+			return
+		}
+	case *ast.String:
+		if len(n.Value) == 0 {
+			return
+		}
+	}
+	p.out.WriteByte(' ')
 }
 
 // number writes the number of an ordered list's item as it stands in the
