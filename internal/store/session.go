@@ -190,19 +190,27 @@ func (s *session) memoriesByHash(hash, limit int64) ([]*Memory, error) {
 	return out, nil
 }
 
-// readMemory reads the row of memoryColumns that st stands on.
-func readMemory(st stmt) *Memory {
-	m := &Memory{Record: Record{
+// readRecord reads the header of the row of recordColumns that st stands on.
+func readRecord(st stmt) Record {
+	r := Record{
 		ID: st.columnInt(0), Kind: Kind(st.columnInt(1)), NamespaceID: st.columnInt(2), ScopeID: st.columnInt(3),
+		ThreadID: st.columnInt(4), Position: columnOptional(st, 5),
 		Created: st.columnInt(6), Updated: st.columnInt(7), Revision: st.columnInt(8),
 		hasEvidence: st.columnInt(9)&flagEvidence != 0,
 		TagIDs:      decodeIDs(st.columnRaw(10)),
-	}}
-	m.ThreadID = st.columnInt(4)
-	m.Position = columnOptional(st, 5)
-	if raw := st.columnRaw(11); len(raw) > 0 {
-		m.Metadata = slices.Clone(raw)
 	}
+	if raw := st.columnRaw(11); len(raw) > 0 {
+		r.Metadata = slices.Clone(raw)
+	}
+	return r
+}
+
+// recordColumnCount is the number of columns of recordColumns.
+const recordColumnCount = 12
+
+// readMemory reads the row of memoryColumns that st stands on.
+func readMemory(st stmt) *Memory {
+	m := &Memory{Record: readRecord(st)}
 	m.typeID = st.columnInt(12)
 	m.JudgmentHash = st.columnInt(13)
 	m.State = State{
@@ -280,10 +288,16 @@ func (s *session) evidence(id int64) ([]Evidence, error) {
 // scanChunk is the number of ids that a scan looks up at once.
 const scanChunk = 256
 
-// ScanMemories calls fn with the memories that f covers, by ascending id
-// from behind after, until fn gives false. want is a hint how many are needed;
-// 0 means all. fn may use the transaction.
+// ScanMemories is Scan for memories.
 func (s *session) ScanMemories(f Filter, after int64, want int, fn func(*Memory) (bool, error)) error {
+	f.Kind = KindMemory
+	return s.Scan(f, after, want, func(r Stored) (bool, error) { return fn(r.(*Memory)) })
+}
+
+// Scan calls fn with the records that f covers, by ascending id from behind
+// after, until fn gives false. want is a hint how many are needed; 0 means all.
+// fn may use the transaction.
+func (s *session) Scan(f Filter, after int64, want int, fn func(Stored) (bool, error)) error {
 	list, err := s.list(f)
 	if list == nil || err != nil {
 		return err
@@ -298,14 +312,14 @@ func (s *session) ScanMemories(f Filter, after int64, want int, fn func(*Memory)
 			return err
 		}
 		for _, id := range ids {
-			m, err := s.Memory(id)
+			r, err := s.RecordOf(f.Kind, id)
 			if err != nil {
 				return err
 			}
-			if m == nil || !f.Covers(&m.Record) {
+			if r == nil || !f.Covers(r.Head()) {
 				continue
 			}
-			if more, err := fn(m); err != nil || !more {
+			if more, err := fn(r); err != nil || !more {
 				return err
 			}
 		}

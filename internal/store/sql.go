@@ -169,18 +169,51 @@ const (
 	sqlPruneJournal
 	sqlJournalPruneBound
 
+	sqlAddEntity
+	sqlUpdateEntity
+	sqlEntity
+	sqlEntityName
+	sqlAddName
+	sqlDeleteName
+	sqlEntitiesByName
+	sqlEntitiesByAlias
+	sqlAddRelation
+	sqlUpdateRelation
+	sqlRelation
+	sqlRelationByTriple
+	sqlRelationsOfSubject
+	sqlRelationsOfObject
+	sqlRelationsOfSubjectIn
+	sqlRelationsOfObjectIn
+	sqlCountRelationsOfSubject
+	sqlCountRelationsOfObject
+	sqlAnyRelationOf
+	sqlAddEvent
+	sqlUpdateEvent
+	sqlEvent
+	sqlEventIDsByHash
+	sqlAddParticipant
+	sqlDeleteParticipants
+	sqlParticipants
+	sqlEventsOf
+	sqlEventsOfIn
+	sqlAnyEventOf
+
 	statementCount
 )
 
-const memoryColumns = `r.id, r.kind, r.namespace_id, r.scope_id, r.thread_id, r.position, r.created_at, r.updated_at,
-	r.revision, r.flags, r.tags, r.metadata, m.type_id, m.judgment_hash, m.pinned, m.strength, m.useful_count,
+// recordColumns are the columns that readRecord reads.
+const recordColumns = `r.id, r.kind, r.namespace_id, r.scope_id, r.thread_id, r.position, r.created_at, r.updated_at,
+	r.revision, r.flags, r.tags, r.metadata`
+
+const memoryColumns = recordColumns + `, m.type_id, m.judgment_hash, m.pinned, m.strength, m.useful_count,
 	m.useful_score, m.last_recalled_at, m.last_decay_at, m.judgment, m.reasoning`
 
 // statements gives the text of every statement. Parameters are numbered in
 // the order in which they first appear, so that both databases bind them
 // alike.
 func (d dialect) statements() [statementCount]string {
-	return [statementCount]string{
+	all := [statementCount]string{
 		sqlBeginRead:  d.beginRead,
 		sqlBeginWrite: d.beginWrite,
 		sqlCommit:     "COMMIT",
@@ -258,4 +291,6 @@ func (d dialect) statements() [statementCount]string {
 		sqlJournalPruneBound: `SELECT revision FROM index_updates WHERE revision <= $1
 			ORDER BY revision LIMIT 1 OFFSET $2`,
 	}
+	addGraphStatements(&all)
+	return all
 }

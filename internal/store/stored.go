@@ -1,6 +1,6 @@
 package store
 
-// Stored is a record of any kind: *Memory, ...
+// Stored is a record of any kind: *Memory, *Entity, *Relation, *Event, ...
 type Stored interface {
 	// Head is the record's header.
 	Head() *Record
@@ -11,7 +11,10 @@ func (r *Record) Head() *Record { return r }
 
 // loaders read a record of each kind that is stored; nil when it is gone.
 var loaders = [kindLimit]func(s *session, id int64) (Stored, error){
-	KindMemory: loader((*session).Memory),
+	KindMemory:   loader((*session).Memory),
+	KindEntity:   loader((*session).Entity),
+	KindRelation: loader((*session).Relation),
+	KindEvent:    loader((*session).Event),
 }
 
 // loader makes a kind's own reading function one of a Stored.

@@ -149,7 +149,6 @@ func (tx *WriteTx) UpdateMemory(old, m *Memory) (err error) {
 // UpdateState replaces a memory's lifecycle state. An index holds none of it,
 // so nothing is staged.
 func (tx *WriteTx) UpdateState(m *Memory) error {
-	m.Revision = tx.Change()
 	st, err := tx.stmt(sqlUpdateState)
 	if err != nil {
 		return err
@@ -159,17 +158,31 @@ func (tx *WriteTx) UpdateState(m *Memory) error {
 	if err := st.run(); err != nil {
 		return err
 	}
-	if st, err = tx.stmt(sqlTouchRecord); err != nil {
+	return tx.Touch(&m.Record)
+}
+
+// Touch gives a record the operation's revision, for what changed about it
+// stands elsewhere. The caller stages it.
+func (tx *WriteTx) Touch(r *Record) error {
+	r.Revision = tx.Change()
+	st, err := tx.stmt(sqlTouchRecord)
+	if err != nil {
 		return err
 	}
-	st.bindInt(1, m.Revision)
-	st.bindInt(2, m.ID)
+	st.bindInt(1, r.Revision)
+	st.bindInt(2, r.ID)
 	return st.run()
 }
 
 // Delete removes a record, as it was read in this operation, with all that
-// hangs on it, and stages that.
+// hangs on it, and stages that. An entity that a relation or an event stands on
+// is errs.Conflict.
 func (tx *WriteTx) Delete(r *Record) error {
+	if r.Kind == KindEntity {
+		if err := tx.forgetEntity(r.ID); err != nil {
+			return err
+		}
+	}
 	if err := tx.tags(sqlDeleteTag, r.NamespaceID, r.ID, r.TagIDs); err != nil {
 		return err
 	}
