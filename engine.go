@@ -44,6 +44,8 @@ type engine struct {
 	indexFS  func(embedded.FS) embedded.FS // tests make files fail with it
 	degraded degradations
 
+	equivalents equivalentsCache
+
 	integrity atomic.Pointer[integrityResult]
 	closeErr  error
 }

@@ -165,6 +165,13 @@ func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, 
 	if err != nil {
 		return nil, err
 	}
+	if any {
+		x, err := e.equivalentsOf(tx, p.filter.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		q = x.expandQuery(q, p.req.Query)
+	}
 	var found index.Result
 	if any {
 		if found, err = p.candidatesFrom(view, q, f); err != nil {
