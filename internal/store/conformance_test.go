@@ -45,6 +45,8 @@ func conform(t *testing.T, open opener) {
 		{"scan", conformScan},
 		{"thread position", conformPosition},
 		{"changes of one record", conformCompact},
+		{"notes", conformNotes},
+		{"roots of notes", conformRoots},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log := &hookLog{}

@@ -110,7 +110,7 @@ func (s *Store) probe(version int) (int, error) {
 // initialise writes the schema into an empty file.
 func (s *Store) initialise(c conn, version int, lineage string) error {
 	return inTransaction(c, s.dialect, func() error {
-		if err := c.exec(s.dialect.schemaSQL(schemaText + schemaGraph)); err != nil {
+		if err := c.exec(s.dialect.schemaSQL(schemaText + schemaGraph + schemaNotes)); err != nil {
 			return err
 		}
 		st, err := c.prepare("INSERT INTO meta (one, lineage, revision, next_id, next_string, journal_floor) VALUES (1, $1, 0, 1, 1, 0)")

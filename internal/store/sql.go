@@ -199,6 +199,21 @@ const (
 	sqlEventsOfIn
 	sqlAnyEventOf
 
+	sqlAddNote
+	sqlUpdateNote
+	sqlTouchNote
+	sqlNote
+	sqlNoteByPath
+	sqlNotesIn
+	sqlAddChunk
+	sqlParkChunks
+	sqlMoveChunk
+	sqlChunk
+	sqlChunksOf
+	sqlNoteRoot
+	sqlSetNoteRoot
+	sqlDeleteNoteRoot
+
 	statementCount
 )
 
@@ -292,5 +307,6 @@ func (d dialect) statements() [statementCount]string {
 			ORDER BY revision LIMIT 1 OFFSET $2`,
 	}
 	addGraphStatements(&all)
+	addNoteStatements(&all)
 	return all
 }

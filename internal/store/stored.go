@@ -15,6 +15,8 @@ var loaders = [kindLimit]func(s *session, id int64) (Stored, error){
 	KindEntity:   loader((*session).Entity),
 	KindRelation: loader((*session).Relation),
 	KindEvent:    loader((*session).Event),
+	KindNote:     loader((*session).Note),
+	KindChunk:    loader((*session).Chunk),
 }
 
 // loader makes a kind's own reading function one of a Stored.

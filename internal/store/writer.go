@@ -65,6 +65,9 @@ type writer struct {
 type state struct {
 	revision, nextID, nextString, journalFloor int64
 	counts                                     [kindLimit]int64
+	// hints counts the writes that make no revision, so that a group of nothing
+	// else is committed all the same. It is not stored.
+	hints int64
 }
 
 // pendingStrings are dictionary entries that are not committed yet.
