@@ -87,6 +87,14 @@ func (f *readFilter) memories() bool {
 	return (len(f.kinds) == 0 || slices.Contains(f.kinds, index.Kind(store.KindMemory))) && len(f.noteIDs) == 0
 }
 
+// of is the filter for records of one kind; false when it covers none.
+func (f *readFilter) of(kind store.Kind) (*readFilter, bool) {
+	narrowed := *f
+	narrowed.Kind = kind
+	return &narrowed, (len(f.kinds) == 0 || slices.Contains(f.kinds, index.Kind(kind))) &&
+		(len(f.noteIDs) == 0 || kind == store.KindChunk)
+}
+
 // covers says whether the filter covers a record, its metadata included.
 func (f *readFilter) covers(r *store.Record) bool {
 	return f.Covers(r) && f.coversMetadata(r)

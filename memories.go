@@ -236,16 +236,7 @@ func (s *MemoryStore) apply(tx *store.WriteTx, d *memoryDraft) (*store.Memory, e
 		return nil, &errs.Error{Code: errs.NotFound, Field: "id",
 			Message: fmt.Sprintf("there is no memory %d; leave the id out to create one", d.id)}
 	}
-	m := &store.Memory{
-		Record:       store.Record{Tags: d.tags, Evidence: d.evidence, Metadata: d.metadata, Position: clonePtr(d.position)},
-		Type:         d.memoryType,
-		Judgment:     d.judgment,
-		Reasoning:    d.reasoning,
-		JudgmentHash: 0,
-	}
-	if d.thread != nil {
-		m.Thread = *d.thread
-	}
+	m := &store.Memory{Record: d.replacement(), Type: d.memoryType, Judgment: d.judgment, Reasoning: d.reasoning}
 	if m.Type == "" {
 		m.Type = DefaultMemoryType
 	}
@@ -254,22 +245,12 @@ func (s *MemoryStore) apply(tx *store.WriteTx, d *memoryDraft) (*store.Memory, e
 
 // create writes a new memory.
 func (s *MemoryStore) create(tx *store.WriteTx, d *memoryDraft) (*store.Memory, error) {
-	if d.expectedRevision != nil {
-		return nil, &errs.Error{Code: errs.StaleRevision, Field: "expected_revision",
-			Message: "is for an existing record, and there is none to compare with"}
+	record, err := d.fresh(d.field, d.now)
+	if err != nil {
+		return nil, err
 	}
 	m := &store.Memory{
-		Record: store.Record{
-			Namespace: d.namespace, Scope: d.scope, Tags: d.tags, Evidence: d.evidence, Metadata: d.metadata,
-			Thread: valueOr(d.thread, ""), Position: clonePtr(d.position),
-		},
-		Type: d.memoryType, Judgment: d.judgment, Reasoning: d.reasoning, State: store.State{Strength: 1},
-	}
-	if m.Namespace == "" {
-		m.Namespace = DefaultNamespace
-	}
-	if m.Scope == "" {
-		m.Scope = PublicScope
+		Record: record, Type: d.memoryType, Judgment: d.judgment, Reasoning: d.reasoning, State: store.State{Strength: 1},
 	}
 	if m.Type == "" {
 		m.Type = DefaultMemoryType
@@ -277,53 +258,35 @@ func (s *MemoryStore) create(tx *store.WriteTx, d *memoryDraft) (*store.Memory, 
 	if d.state != nil {
 		m.State = *d.state
 	}
-	var err error
-	if m.Created, m.Updated, err = d.times(d.field, nil, d.now); err != nil {
-		return nil, err
-	}
 	m.JudgmentHash = judgmentHash(m.Namespace, m.Scope, d.normalized)
 	if err := tx.AddMemory(m); err != nil {
 		return nil, err
 	}
-	settleDocument(d.document, m)
+	settleDocument(d.document, &m.Record)
 	tx.Stage(&m.Record, d.document)
 	return m, nil
 }
 
 // replace writes m over old; what an update never changes is taken from old.
 func (s *MemoryStore) replace(tx *store.WriteTx, d *memoryDraft, old, m *store.Memory, document *index.Prepared) (*store.Memory, error) {
-	if d.expectedRevision != nil && *d.expectedRevision != old.Revision {
-		return nil, staleRevision(*d.expectedRevision, old.Revision)
-	}
-	m.ID, m.Kind, m.Namespace = old.ID, old.Kind, old.Namespace
-	if m.Scope = d.scope; m.Scope == "" {
-		m.Scope = old.Scope
+	if err := d.over(d.field, &old.Record, &m.Record, d.now); err != nil {
+		return nil, err
 	}
 	if m.State = old.State; d.state != nil {
 		m.State = *d.state
-	}
-	var err error
-	if m.Created, m.Updated, err = d.times(d.field, &old.Created, d.now); err != nil {
-		return nil, err
 	}
 	m.JudgmentHash = judgmentHash(m.Namespace, m.Scope, d.normalized)
 	if err := tx.UpdateMemory(old, m); err != nil {
 		return nil, err
 	}
-	settleDocument(document, m)
+	settleDocument(document, &m.Record)
 	tx.Stage(&m.Record, document)
 	return m, nil
 }
 
 // applyByJudgment creates, or merges with the memory of the same judgment.
 func (s *MemoryStore) applyByJudgment(tx *store.WriteTx, d *memoryDraft) (*store.Memory, error) {
-	namespace, scope := d.namespace, d.scope
-	if namespace == "" {
-		namespace = DefaultNamespace
-	}
-	if scope == "" {
-		scope = PublicScope
-	}
+	namespace, scope := d.place()
 	same, err := tx.MemoriesByHash(judgmentHash(namespace, scope, d.normalized))
 	if err != nil {
 		return nil, err
@@ -369,53 +332,18 @@ func (s *MemoryStore) applyByJudgment(tx *store.WriteTx, d *memoryDraft) (*store
 // merged is old with what d brings: new metadata keys win, tags and evidence
 // are united, type and reasoning are replaced when given.
 func merged(d *memoryDraft, old *store.Memory) (*store.Memory, error) {
-	m := &store.Memory{
-		Record: store.Record{Thread: old.Thread, Position: old.Position},
-		Type:   old.Type, Judgment: d.judgment, Reasoning: old.Reasoning,
+	record, err := d.merged(&old.Record)
+	if err != nil {
+		return nil, err
 	}
+	m := &store.Memory{Record: record, Type: old.Type, Judgment: d.judgment, Reasoning: old.Reasoning}
 	if d.memoryType != "" {
 		m.Type = d.memoryType
 	}
 	if d.reasoning != "" {
 		m.Reasoning = d.reasoning
 	}
-	if d.thread != nil {
-		m.Thread, m.Position = *d.thread, clonePtr(d.position)
-	}
-	metadata, err := Metadata(old.Metadata).merge(d.metadata)
-	if err != nil {
-		return nil, errs.Wrap(errs.Storage, err, "the stored metadata is damaged")
-	}
-	if len(metadata) > MaxMetadataBytes {
-		return nil, errs.Invalid("metadata", "would be %d bytes long once merged, at most %d are allowed", len(metadata), MaxMetadataBytes)
-	}
-	m.Metadata = metadata
-	m.Tags = slices.Concat(old.Tags, d.tags)
-	slices.Sort(m.Tags)
-	m.Tags = slices.Compact(m.Tags)
-	if len(m.Tags) > MaxTags {
-		return nil, errs.Invalid("tags", "would have %d entries once merged, at most %d are allowed", len(m.Tags), MaxTags)
-	}
-	m.Evidence = slices.Clone(old.Evidence)
-	for _, e := range d.evidence {
-		if !slices.ContainsFunc(m.Evidence, func(o store.Evidence) bool { return sameEvidence(o, e) }) {
-			m.Evidence = append(m.Evidence, e)
-		}
-	}
-	if len(m.Evidence) > MaxEvidence {
-		return nil, errs.Invalid("evidence", "would have %d entries once merged, at most %d are allowed", len(m.Evidence), MaxEvidence)
-	}
 	return m, nil
-}
-
-func sameEvidence(a, b store.Evidence) bool {
-	return a.Source == b.Source && a.SourceRevision == b.SourceRevision && a.Quote == b.Quote &&
-		samePtr(a.ChunkID, b.ChunkID) && samePtr(a.Offset, b.Offset) && samePtr(a.Limit, b.Limit) &&
-		Metadata(a.Metadata).Equal(b.Metadata)
-}
-
-func samePtr[T comparable](a, b *T) bool {
-	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
 // judgmentHash finds memories of the same judgment; equal hashes are compared
@@ -437,21 +365,8 @@ func memoryDocument(m *store.Memory) *index.Document {
 	if members, err := scanMetadata(m.Metadata); err == nil {
 		d.Metadata = attributes(members)
 	}
-	settleDocument(&index.Prepared{Document: d}, m)
+	settleDocument(&index.Prepared{Document: d}, &m.Record)
 	return d
-}
-
-// settleDocument fills in what only the store knows.
-func settleDocument(p *index.Prepared, m *store.Memory) {
-	d := p.Document
-	d.ID, d.Kind = m.ID, index.Kind(m.Kind)
-	d.Namespace, d.Scope, d.Thread = m.NamespaceID, m.ScopeID, m.ThreadID
-	d.CreatedAt = m.Created
-	if m.Position != nil {
-		d.Position, d.HasPosition = *m.Position, true
-	}
-	d.Tags = slices.Clone(m.TagIDs)
-	slices.Sort(d.Tags)
 }
 
 // memoryOf is a stored memory as the caller gets it.
@@ -466,26 +381,4 @@ func memoryOf(m *store.Memory) Memory {
 			UsefulScore: m.State.UsefulScore, LastRecalledAtUS: m.State.LastRecalled, LastDecayAtUS: m.State.LastDecay,
 		},
 	}
-}
-
-func headerOf(r *store.Record) Header {
-	h := Header{
-		ID: ID(r.ID), Namespace: r.Namespace, Scope: r.Scope, Tags: r.Tags, Evidence: make([]Evidence, len(r.Evidence)),
-		Metadata: r.Metadata, CreatedAtUS: r.Created, UpdatedAtUS: r.Updated, Thread: r.Thread, Position: r.Position,
-		Revision: r.Revision,
-	}
-	if h.Tags == nil {
-		h.Tags = []string{}
-	}
-	for i, e := range r.Evidence {
-		h.Evidence[i] = Evidence{
-			Source: e.Source, SourceRevision: e.SourceRevision, Offset: e.Offset, Limit: e.Limit, Quote: e.Quote,
-			Metadata: e.Metadata,
-		}
-		if e.ChunkID != nil {
-			id := ID(*e.ChunkID)
-			h.Evidence[i].ChunkID = &id
-		}
-	}
-	return h
 }

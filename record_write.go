@@ -1,0 +1,131 @@
+package loci
+
+import (
+	"slices"
+
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/store"
+)
+
+// fresh is the header of a new record.
+func (d *recordDraft) fresh(field string, now int64) (r store.Record, err error) {
+	if d.expectedRevision != nil {
+		return r, &errs.Error{Code: errs.StaleRevision, Field: "expected_revision",
+			Message: "is for an existing record, and there is none to compare with"}
+	}
+	r = d.replacement()
+	r.Namespace, r.Scope = d.place()
+	r.Created, r.Updated, err = d.times(field, nil, now)
+	return r, err
+}
+
+// place is where a new record goes.
+func (d *recordDraft) place() (namespace, scope string) {
+	namespace, scope = d.namespace, d.scope
+	if namespace == "" {
+		namespace = DefaultNamespace
+	}
+	if scope == "" {
+		scope = PublicScope
+	}
+	return namespace, scope
+}
+
+// replacement is the part of a header that an update by id replaces.
+func (d *recordDraft) replacement() store.Record {
+	return store.Record{
+		Tags: d.tags, Evidence: d.evidence, Metadata: d.metadata, Thread: valueOr(d.thread, ""), Position: clonePtr(d.position),
+	}
+}
+
+// over fills in what r, which will stand in the place of old, has from there.
+func (d *recordDraft) over(field string, old, r *store.Record, now int64) (err error) {
+	if d.expectedRevision != nil && *d.expectedRevision != old.Revision {
+		return staleRevision(*d.expectedRevision, old.Revision)
+	}
+	r.ID, r.Kind, r.Namespace = old.ID, old.Kind, old.Namespace
+	if r.Scope = d.scope; r.Scope == "" {
+		r.Scope = old.Scope
+	}
+	r.Created, r.Updated, err = d.times(field, &old.Created, now)
+	return err
+}
+
+// merged is the header of old with what d brings: new metadata keys win, tags
+// and evidence are united.
+func (d *recordDraft) merged(old *store.Record) (r store.Record, err error) {
+	r.Thread, r.Position = old.Thread, old.Position
+	if d.thread != nil {
+		r.Thread, r.Position = *d.thread, clonePtr(d.position)
+	}
+	metadata, err := Metadata(old.Metadata).merge(d.metadata)
+	if err != nil {
+		return r, errs.Wrap(errs.Storage, err, "the stored metadata is damaged")
+	}
+	if len(metadata) > MaxMetadataBytes {
+		return r, errs.Invalid("metadata", "would be %d bytes long once merged, at most %d are allowed", len(metadata), MaxMetadataBytes)
+	}
+	r.Metadata = metadata
+	r.Tags = slices.Concat(old.Tags, d.tags)
+	slices.Sort(r.Tags)
+	r.Tags = slices.Compact(r.Tags)
+	if len(r.Tags) > MaxTags {
+		return r, errs.Invalid("tags", "would have %d entries once merged, at most %d are allowed", len(r.Tags), MaxTags)
+	}
+	r.Evidence = slices.Clone(old.Evidence)
+	for _, e := range d.evidence {
+		if !slices.ContainsFunc(r.Evidence, func(o store.Evidence) bool { return sameEvidence(o, e) }) {
+			r.Evidence = append(r.Evidence, e)
+		}
+	}
+	if len(r.Evidence) > MaxEvidence {
+		return r, errs.Invalid("evidence", "would have %d entries once merged, at most %d are allowed", len(r.Evidence), MaxEvidence)
+	}
+	return r, nil
+}
+
+func sameEvidence(a, b store.Evidence) bool {
+	return a.Source == b.Source && a.SourceRevision == b.SourceRevision && a.Quote == b.Quote &&
+		samePtr(a.ChunkID, b.ChunkID) && samePtr(a.Offset, b.Offset) && samePtr(a.Limit, b.Limit) &&
+		Metadata(a.Metadata).Equal(b.Metadata)
+}
+
+func samePtr[T comparable](a, b *T) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+// settleDocument fills in what only the store knows.
+func settleDocument(p *index.Prepared, r *store.Record) {
+	d := p.Document
+	d.ID, d.Kind = r.ID, index.Kind(r.Kind)
+	d.Namespace, d.Scope, d.Thread = r.NamespaceID, r.ScopeID, r.ThreadID
+	d.CreatedAt = r.Created
+	if r.Position != nil {
+		d.Position, d.HasPosition = *r.Position, true
+	}
+	d.Tags = slices.Clone(r.TagIDs)
+	slices.Sort(d.Tags)
+}
+
+func headerOf(r *store.Record) Header {
+	h := Header{
+		ID: ID(r.ID), Namespace: r.Namespace, Scope: r.Scope, Tags: r.Tags, Evidence: make([]Evidence, len(r.Evidence)),
+		Metadata: r.Metadata, CreatedAtUS: r.Created, UpdatedAtUS: r.Updated, Thread: r.Thread, Position: r.Position,
+		Revision: r.Revision,
+	}
+	if h.Tags == nil {
+		h.Tags = []string{}
+	}
+	for i, e := range r.Evidence {
+		h.Evidence[i] = Evidence{
+			Source: e.Source, SourceRevision: e.SourceRevision, Offset: e.Offset, Limit: e.Limit, Quote: e.Quote,
+			Metadata: e.Metadata,
+		}
+		if e.ChunkID != nil {
+			id := ID(*e.ChunkID)
+			h.Evidence[i].ChunkID = &id
+		}
+	}
+	return h
+}
