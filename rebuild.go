@@ -43,6 +43,8 @@ type rebuilds struct {
 	// floor is the revision from which on the running rebuild needs the journal;
 	// math.MaxInt64 when none runs.
 	floor atomic.Int64
+	// failures counts failed rebuilds since the last one that succeeded.
+	failures atomic.Int64
 }
 
 type rebuildRun struct {
@@ -339,8 +341,38 @@ func (e *engine) startRebuild(resume *building) *rebuildRun {
 		if h := e.index.Load(); run.err == nil && h != nil && h.broken.Load() && e.background.Err() == nil {
 			e.startRebuild(nil)
 		}
+		e.retryRebuild(run)
 	})
 	return run
+}
+
+// Waits before another attempt at a rebuild that failed: each twice the last.
+const (
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+)
+
+// retryRebuild tries again, after a while, when a rebuild failed and there is no
+// index without it: the disk may have been full.
+func (e *engine) retryRebuild(run *rebuildRun) {
+	r := &e.rebuilds
+	if run.err == nil {
+		r.failures.Store(0)
+		return
+	}
+	if e.usableIndex() != nil || e.background.Err() != nil {
+		return
+	}
+	wait := min(firstRetry<<min(r.failures.Add(1)-1, 10), lastRetry)
+	e.goTask(func() {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-e.background.Done():
+		case <-timer.C:
+			e.startRebuild(nil)
+		}
+	})
 }
 
 // rebuildBatch is how many records are read from the truth at a time.
