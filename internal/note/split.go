@@ -10,8 +10,9 @@ import (
 const (
 	// DefaultTarget is the length of chunks where the caller has no opinion.
 	DefaultTarget = 220
-	// MinTarget and MaxTarget bound the length that Split can be asked for.
+	// MinTarget is the least length that Split can be asked for.
 	MinTarget = 16
+	// MaxTarget is the greatest.
 	MaxTarget = 100_000
 
 	// maxWhole is how many bytes of code or table stay together whatever the
