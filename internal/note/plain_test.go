@@ -1,6 +1,7 @@
 package note
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,7 @@ func hostile(n int) map[string]string {
 	m := map[string]string{
 		"ticks": ticks.String(), "deep list": deep.String(), "nested brackets": half,
 		"wide table": strings.Repeat("|a", n/8) + "\n" + strings.Repeat("|-", n/8) + "|\n" + strings.Repeat("|\n", n/4),
+		"long table": strings.Repeat("|a", 1900) + "\n" + strings.Repeat("|-", 1900) + "|\n" + strings.Repeat("|\n", min(n, 50_000)/2),
 		"quoted":     strings.Repeat(strings.Repeat(">", 200)+"a\n", n/200),
 	}
 	for _, s := range []string{
@@ -95,6 +97,25 @@ func TestPlainTextIsBounded(t *testing.T) {
 		for _, c := range mustSplit(t, s, DefaultTarget) {
 			PlainText(c.Content)
 		}
+	}
+}
+
+// Bounds cost marks, not words.
+func TestTame(t *testing.T) {
+	deep := strings.Repeat("> - ", maxNesting) + "灯塔"
+	links := strings.Repeat("[灯](塔", maxBrackets+1)
+	wide := strings.Repeat("|灯", 300) + "\n" + strings.Repeat("|-", 300) + "|\n" + strings.Repeat("|塔\n", 300)
+	for name, s := range map[string]string{"deep": deep, "links": links, "wide": wide} {
+		out := tame(s)
+		if out == s {
+			t.Errorf("%s: nothing done", name)
+		}
+		if got, want := words(PlainText(s)), words(s); !slices.Equal(got, want) {
+			t.Errorf("%s: %d words of %d", name, len(got), len(want))
+		}
+	}
+	if s := "> - [a](b)\n\n|c|\n|-|\n"; tame(s) != s {
+		t.Errorf("%q becomes %q", s, tame(s))
 	}
 }
 
