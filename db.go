@@ -29,6 +29,9 @@ type Options struct {
 	// has to be rebuilt first. By default Open returns at once, searches are
 	// degraded, and the rebuild runs in the background.
 	WaitForIndex bool
+	// Progress is told how many bytes of how many Restore has copied; nil for
+	// none.
+	Progress func(done, total int64)
 
 	// Tests reach below the surface with these.
 	store     store.Options

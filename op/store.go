@@ -16,6 +16,11 @@ type HealthQuery struct {
 	Deep bool `json:"deep,omitempty"` // also check the database's integrity, which reads every page
 }
 
+// BackupTarget says where a backup goes.
+type BackupTarget struct {
+	Target string `json:"target"` // path of a file that does not exist, in a folder that does
+}
+
 func storeOps() []*Operation {
 	return []*Operation{
 		Define(Spec{
@@ -53,6 +58,16 @@ func storeOps() []*Operation {
 			Covers: []string{"DB.RebuildProgress"},
 		}, func(_ context.Context, db *loci.DB, _ Nothing) (loci.RebuildProgress, error) {
 			return db.RebuildProgress(), nil
+		}),
+		Define(Spec{
+			Name:        "backup",
+			Summary:     "Copy everything that is stored to a new file",
+			Description: "The copy is the store at one moment; reads and writes go on meanwhile. A file that exists is refused and stays as it is. On a server the file is one of the server's machine. A backup becomes a store again with: loci restore",
+			Positional:  []string{"target"},
+			LongRunning: true,
+			Covers:      []string{"DB.Backup"},
+		}, func(ctx context.Context, db *loci.DB, in BackupTarget) (*loci.BackupReport, error) {
+			return db.Backup(ctx, in.Target, progressOf(ctx))
 		}),
 	}
 }

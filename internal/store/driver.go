@@ -23,6 +23,9 @@ type conn interface {
 	checkpoint(blocking bool) (done bool, err error)
 	// logPages is the length of the log after the last commit.
 	logPages() int
+	// copyTo copies the database, as the open read transaction sees it, into an
+	// empty file.
+	copyTo(ctx context.Context, path string, progress func(done, total int64)) error
 	close() error
 }
 

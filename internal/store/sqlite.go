@@ -15,6 +15,7 @@ import (
 // sqliteConn adapts a native SQLite connection.
 type sqliteConn struct {
 	c     *sqlite3.Conn
+	vfs   string
 	pages int
 }
 
@@ -24,6 +25,7 @@ const (
 	openWriter openMode = iota // may create the file
 	openReader                 // refuses to write
 	openProbe                  // leaves the file as it is when closed
+	openCopy                   // reads a file that nobody else knows
 )
 
 const (
@@ -32,19 +34,21 @@ const (
 )
 
 func openSQLite(path, vfs string, mode openMode) (_ conn, err error) {
-	name, flags := path, sqlite3.OPEN_READWRITE
+	name, flags := sqliteName(path, vfs), sqlite3.OPEN_READWRITE
 	if vfs != "" {
-		u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "vfs=" + url.PathEscape(vfs)}
-		name, flags = u.String(), flags|sqlite3.OPEN_URI
+		flags |= sqlite3.OPEN_URI
 	}
-	if mode == openWriter {
+	switch mode {
+	case openWriter:
 		flags |= sqlite3.OPEN_CREATE
+	case openCopy:
+		flags = flags&^sqlite3.OPEN_READWRITE | sqlite3.OPEN_READONLY
 	}
 	c, err := sqlite3.OpenFlags(name, flags)
 	if err != nil {
 		return nil, mapSQLite(err)
 	}
-	sc := &sqliteConn{c: c}
+	sc := &sqliteConn{c: c, vfs: vfs}
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -53,7 +57,7 @@ func openSQLite(path, vfs string, mode openMode) (_ conn, err error) {
 	if err := sc.busyTimeout(busyTimeout); err != nil {
 		return nil, err
 	}
-	if mode == openProbe {
+	if mode == openProbe || mode == openCopy {
 		_, err := c.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
 		return sc, mapSQLite(err)
 	}
@@ -77,6 +81,15 @@ func openSQLite(path, vfs string, mode openMode) (_ conn, err error) {
 		return nil
 	})
 	return sc, nil
+}
+
+// sqliteName is a file's name as the driver takes it.
+func sqliteName(path, vfs string) string {
+	if vfs == "" {
+		return path
+	}
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "vfs=" + url.PathEscape(vfs)}
+	return u.String()
 }
 
 func (s *sqliteConn) exec(sql string) error { return mapSQLite(s.c.Exec(sql)) }
@@ -111,6 +124,33 @@ func (s *sqliteConn) checkpoint(blocking bool) (bool, error) {
 		s.pages = 0
 	}
 	return logged == moved, mapSQLite(err)
+}
+
+// copyPages is the number of pages that are copied between two looks at the
+// context.
+const copyPages = 256
+
+// copyTo copies the snapshot of the open transaction. Holding one is what keeps
+// the copy from starting anew whenever somebody writes.
+func (s *sqliteConn) copyTo(ctx context.Context, path string, progress func(done, total int64)) error {
+	copied, err := s.c.BackupInit("main", sqliteName(path, s.vfs))
+	if err != nil {
+		return mapSQLite(err)
+	}
+	for done := false; !done && err == nil; {
+		if err = ctx.Err(); err != nil {
+			err = errs.Wrap(errs.Canceled, err, "the context ended first")
+			break
+		}
+		if done, err = copied.Step(copyPages); err == nil {
+			total := int64(copied.PageCount())
+			progress(total-int64(copied.Remaining()), total)
+		}
+	}
+	if end := copied.Close(); err == nil {
+		err = end
+	}
+	return mapSQLite(err)
 }
 
 func (s *sqliteConn) close() error {
