@@ -8,7 +8,7 @@ import (
 // pureDirs are the packages of algorithms: what they give depends on their
 // arguments alone, which is what makes them easy to fuzz and to reuse.
 var pureDirs = []string{
-	"internal/text", "internal/rank", "internal/vec", "internal/graph", "internal/render", "internal/lifecycle",
+	"internal/text", "internal/rank", "internal/vec", "internal/graph", "internal/render", "internal/lifecycle", "internal/note",
 }
 
 // ioPackages do I/O, carry a context or hold the process's state. An entry
