@@ -158,7 +158,7 @@ func (p *plain) render(md string) {
 
 // isProse is true for one line in which nothing can be a mark.
 func isProse(s string) bool {
-	return strings.IndexAny(s, "*_~=`[]<>&\\#|+\n\t") < 0 && s != "" && s[0] != ' ' && s[0] != '-' && listMarker(s) == 0
+	return !strings.ContainsAny(s, "*_~=`[]<>&\\#|+\n\t") && s != "" && s[0] != ' ' && s[0] != '-' && listMarker(s) == 0
 }
 
 // tame takes from s what would make its parsing slow.
