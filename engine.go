@@ -45,6 +45,7 @@ type engine struct {
 	degraded degradations
 
 	equivalents equivalentsCache
+	graphs      graphIndex
 
 	integrity atomic.Pointer[integrityResult]
 	closeErr  error
@@ -275,7 +276,7 @@ func (e *engine) prepare(d *index.Document) (p *index.Prepared) {
 	return ix.Prepare(d)
 }
 
-// indexHooks carry the writer's changes to the index.
+// indexHooks carry the writer's changes to the indexes.
 type indexHooks struct {
 	e      *engine
 	staged *indexHandle
@@ -299,6 +300,7 @@ func (h *indexHooks) guard(handle *indexHandle, step func()) {
 
 // Stage implements store.Hooks.
 func (h *indexHooks) Stage(revision int64, changes []store.Change) {
+	h.e.graphs.stage(revision, changes)
 	h.staged = h.e.index.Load()
 	h.guard(h.staged, func() {
 		h.buffer = h.buffer[:0]
@@ -319,12 +321,14 @@ func (h *indexHooks) Stage(revision int64, changes []store.Change) {
 
 // Publish implements store.Hooks.
 func (h *indexHooks) Publish() {
+	h.e.graphs.publish()
 	h.guard(h.staged, func() { h.staged.Publish() })
 	h.staged = nil
 }
 
 // Discard implements store.Hooks.
 func (h *indexHooks) Discard() {
+	h.e.graphs.discard()
 	h.guard(h.staged, func() { h.staged.Discard() })
 	h.staged = nil
 }

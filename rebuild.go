@@ -384,6 +384,8 @@ func (e *engine) rebuild(ctx context.Context, run *rebuildRun, b *building) (err
 			err = errs.New(errs.Index, "the rebuild failed: %v", r)
 		}
 	}()
+	// The graph index is in memory only: it is built when it is asked for.
+	e.graphs.drop()
 	if b == nil {
 		if b, err = e.beginGeneration(); err != nil {
 			return err

@@ -164,6 +164,11 @@ const (
 	sqlDeleteEquivalents
 	sqlEquivalents
 
+	sqlNodes
+	sqlNode
+	sqlEdges
+	sqlEdge
+
 	sqlAddJournal
 	sqlReadJournal
 	sqlPruneJournal
@@ -307,6 +312,7 @@ func (d dialect) statements() [statementCount]string {
 			ORDER BY revision LIMIT 1 OFFSET $2`,
 	}
 	addGraphStatements(&all)
+	addAdjacencyStatements(&all)
 	addNoteStatements(&all)
 	return all
 }
