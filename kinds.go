@@ -7,10 +7,18 @@ import (
 
 // documentOf is what the index learns of a stored record; nil for a kind that
 // is not indexed, and for no record.
-func documentOf(_ *store.ReadTx, r store.Stored) (*index.Document, error) {
+func documentOf(names nameReader, r store.Stored) (*index.Document, error) {
 	switch r := r.(type) {
 	case *store.Memory:
 		return memoryDocument(r), nil
+	case *store.Entity:
+		return entityDocument(r), nil
+	case *store.Relation:
+		return relationDocument(names, r)
+	case *store.Event:
+		return eventDocument(names, r)
+	case *store.Chunk:
+		return chunkDocument(r), nil
 	default:
 		return nil, nil
 	}
@@ -23,6 +31,18 @@ func recordOf(r store.Stored) any {
 	case *store.Memory:
 		m := memoryOf(r)
 		return &m
+	case *store.Entity:
+		e := entityOf(r)
+		return &e
+	case *store.Relation:
+		x := relationOf(r)
+		return &x
+	case *store.Event:
+		v := eventOf(r)
+		return &v
+	case *store.Chunk:
+		c := chunkOf(r)
+		return &c
 	default:
 		return nil
 	}

@@ -14,6 +14,10 @@ const (
 	MaxNamespaceBytes = 512
 	MaxScopeBytes     = 1024
 	MaxLabelBytes     = 512     // memory_type, thread, predicate, entity type
+	MaxNameBytes      = 1024    // name of an entity or an event, one alias after normalisation
+	MaxAliases        = 256     // aliases of one entity
+	MaxAttributes     = 256     // attribute names of one entity
+	MaxParticipants   = 10000   // participants of one event
 	MaxTagBytes       = 512     // one tag, after normalisation
 	MaxTags           = 256     // tags of one record
 	MaxTextBytes      = 1 << 20 // one text field of a record

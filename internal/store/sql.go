@@ -178,6 +178,7 @@ const (
 	sqlUpdateEntity
 	sqlEntity
 	sqlEntityName
+	sqlRecordPlace
 	sqlAddName
 	sqlDeleteName
 	sqlEntitiesByName

@@ -68,7 +68,8 @@ func addGraphStatements(all *[statementCount]string) {
 			summary = $6 WHERE id = $7`,
 		sqlEntity: "SELECT " + recordColumns + `, e.type_id, e.name, e.name_key, e.aliases, e.attributes, e.summary
 			FROM records r JOIN entities e ON e.id = r.id WHERE r.id = $1`,
-		sqlEntityName: "SELECT name FROM entities WHERE id = $1",
+		sqlEntityName:  "SELECT name FROM entities WHERE id = $1",
+		sqlRecordPlace: "SELECT kind, namespace_id, scope_id FROM records WHERE id = $1",
 		sqlAddName: `INSERT INTO entity_names (namespace_id, name_key, scope_id, is_alias, entity_id)
 			VALUES ($1, $2, $3, $4, $5)`,
 		sqlDeleteName: `DELETE FROM entity_names WHERE namespace_id = $1 AND name_key = $2 AND scope_id = $3

@@ -41,3 +41,26 @@ func (s *session) RecordOf(kind Kind, id int64) (Stored, error) {
 	}
 	return loaders[kind](s, id)
 }
+
+// Place says where a record lies, without reading the rest of it; kind 0 when
+// there is no such record.
+func (s *session) Place(id int64) (kind Kind, namespace, scope string, err error) {
+	st, err := s.stmt(sqlRecordPlace)
+	if err != nil {
+		return 0, "", "", err
+	}
+	st.bindInt(1, id)
+	found, err := st.step()
+	if err != nil || !found {
+		st.reset()
+		return 0, "", "", err
+	}
+	kind = Kind(st.columnInt(0))
+	namespaceID, scopeID := st.columnInt(1), st.columnInt(2)
+	st.reset()
+	if namespace, err = s.String(namespaceID); err != nil {
+		return 0, "", "", err
+	}
+	scope, err = s.String(scopeID)
+	return kind, namespace, scope, err
+}
