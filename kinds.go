@@ -17,6 +17,8 @@ func documentOf(names nameReader, r store.Stored) (*index.Document, error) {
 		return relationDocument(names, r)
 	case *store.Event:
 		return eventDocument(names, r)
+	case *store.Chunk:
+		return chunkDocument(r), nil
 	default:
 		return nil, nil
 	}
@@ -38,6 +40,9 @@ func recordOf(r store.Stored) any {
 	case *store.Event:
 		v := eventOf(r)
 		return &v
+	case *store.Chunk:
+		c := chunkOf(r)
+		return &c
 	default:
 		return nil
 	}

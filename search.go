@@ -33,38 +33,49 @@ const (
 
 // SearchRequest asks for the records that answer a query best.
 type SearchRequest struct {
-	Query           string     `json:"query"` // required, not blank
-	Filter          ReadFilter `json:"filter,omitzero"`
-	Kinds           []Kind     `json:"kinds,omitempty"`            // default memory, entity, relation, event, chunk
-	Limit           *int       `json:"limit,omitempty"`            // 1..10000, default 10
-	CandidateLimit  *int       `json:"candidate_limit,omitempty"`  // default max(5*limit, 100)
-	MatchField      MatchField `json:"match_field,omitempty"`      // default all
-	Fusion          Fusion     `json:"fusion,omitempty"`           // default rrf
-	TextWeight      *float64   `json:"text_weight,omitempty"`      // default 1
-	NeighbourWeight float64    `json:"neighbour_weight,omitempty"` // share of the better neighbour's score, 0..1
-	ThreadWeight    float64    `json:"thread_weight,omitempty"`    // share of the thread's own score, 0..1
-	GroupBy         GroupBy    `json:"group_by,omitempty"`         // default none
-	RecencyWeight   float64    `json:"recency_weight,omitempty"`   // adds up to this share of the best score to new records
-	StrengthWeight  float64    `json:"strength_weight,omitempty"`  // likewise to strong memories
-	WithTotal       bool       `json:"with_total,omitempty"`       // count all matching records
-	Explain         bool       `json:"explain,omitempty"`
-	NoText          bool       `json:"no_text,omitempty"` // leave the text path out
+	Query            string     `json:"query"` // required, not blank
+	Filter           ReadFilter `json:"filter,omitzero"`
+	Kinds            []Kind     `json:"kinds,omitempty"`            // default memory, entity, relation, event, chunk
+	Limit            *int       `json:"limit,omitempty"`            // 1..10000, default 10
+	CandidateLimit   *int       `json:"candidate_limit,omitempty"`  // default max(5*limit, 100)
+	MatchField       MatchField `json:"match_field,omitempty"`      // default all
+	Fusion           Fusion     `json:"fusion,omitempty"`           // default rrf
+	TextWeight       *float64   `json:"text_weight,omitempty"`      // default 1
+	NeighbourWeight  float64    `json:"neighbour_weight,omitempty"` // share of the better neighbour's score, 0..1
+	ThreadWeight     float64    `json:"thread_weight,omitempty"`    // share of the thread's own score, 0..1
+	GroupBy          GroupBy    `json:"group_by,omitempty"`         // default none
+	RecencyWeight    float64    `json:"recency_weight,omitempty"`   // adds up to this share of the best score to new records
+	StrengthWeight   float64    `json:"strength_weight,omitempty"`  // likewise to strong memories
+	WithTotal        bool       `json:"with_total,omitempty"`       // count all matching records
+	Explain          bool       `json:"explain,omitempty"`
+	NoText           bool       `json:"no_text,omitempty"`             // leave the text path out
+	TopChunksPerNote *int       `json:"top_chunks_per_note,omitempty"` // chunks that a note's hit names at most, default 3
 }
 
-// SearchHit is one record found.
+// SearchHit is one record found. One of kind chunk stands for its note: it is
+// the note's best chunk, and NoteChunks and TopChunks tell of the others, unless
+// names or folders were matched.
 type SearchHit struct {
-	Key       string   `json:"key"` // "kind:id"; "thread:name" when grouped by thread
-	Score     float64  `json:"score"`
-	TextScore *float64 `json:"text_score,omitempty"` // BM25 score of the text path
-	Record    any      `json:"record,omitempty"`     // *Memory, by kind
-	Explain   *Explain `json:"explain,omitempty"`
+	Key        string     `json:"key"` // "kind:id"; "thread:name" when grouped by thread
+	Score      float64    `json:"score"`
+	TextScore  *float64   `json:"text_score,omitempty"`  // BM25 score of the text path
+	Record     any        `json:"record,omitempty"`      // *Memory, *Entity, *Relation, *Event or *Chunk, by kind
+	NoteChunks *int64     `json:"note_chunks,omitempty"` // how many chunks of the hit's note match
+	TopChunks  []ChunkRef `json:"top_chunks,omitempty"`  // the best of them among the candidates, the hit itself first
+	Explain    *Explain   `json:"explain,omitempty"`
+}
+
+// ChunkRef names a chunk of a note.
+type ChunkRef struct {
+	ID     ID    `json:"id"`
+	Offset int64 `json:"offset"` // first line, from 1
 }
 
 // Explain says why a hit stands where it does.
 type Explain struct {
 	TextRank     int           `json:"text_rank"` // from 1 in the text path; 0 when it did not come from there
 	TextScore    float64       `json:"text_score"`
-	Round        string        `json:"round,omitempty"` // "every_term", "any_term" or "any_character"
+	Round        string        `json:"round,omitempty"` // "every_term", "any_term", "any_character" or "folder"
 	Terms        []ExplainTerm `json:"terms"`           // terms of the query that this record holds
 	FusedScore   float64       `json:"fused_score"`
 	NeighbourAdd float64       `json:"neighbour_add,omitempty"` // what neighbour_weight added

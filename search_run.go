@@ -30,6 +30,7 @@ type searchPlan struct {
 	kinds      []index.Kind
 	limit      int
 	candidates int
+	topChunks  int
 	textWeight float64
 	fusion     Fusion
 }
@@ -94,8 +95,9 @@ func (r *SearchRequest) plan() (*searchPlan, error) {
 			return nil, errs.Invalid(fmt.Sprintf("kinds[%d]", i), "is not a kind of record")
 		}
 		// Notes themselves are not indexed, their chunks are.
+		// A chunk stands in its note and so in no thread.
 		wanted := n != index.Kind(store.KindNote) && (len(p.filter.kinds) == 0 || slices.Contains(p.filter.kinds, n)) &&
-			(len(p.filter.noteIDs) == 0 || n == index.Kind(store.KindChunk))
+			(len(p.filter.noteIDs) == 0 || n == kindChunk) && (p.filter.Thread == "" || n != kindChunk)
 		if wanted && !slices.Contains(p.kinds, n) {
 			p.kinds = append(p.kinds, n)
 		}
@@ -108,6 +110,9 @@ func (r *SearchRequest) plan() (*searchPlan, error) {
 		if p.candidates = *r.CandidateLimit; p.candidates < p.limit || p.candidates > MaxPage {
 			return nil, errs.Invalid("candidate_limit", "must be from limit (%d) to %d, not %d", p.limit, MaxPage, p.candidates)
 		}
+	}
+	if p.topChunks = valueOr(r.TopChunksPerNote, defaultTopChunks); p.topChunks < 0 || p.topChunks > MaxPage {
+		return nil, errs.Invalid("top_chunks_per_note", "must be from 0 to %d, not %d", MaxPage, p.topChunks)
 	}
 	if _, ok := indexFields[r.MatchField]; !ok {
 		return nil, errs.Invalid("match_field", "must be all, text, name or path")
@@ -173,8 +178,14 @@ func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, 
 		q = x.expandQuery(q, p.req.Query)
 	}
 	var found index.Result
+	var folders map[int64]bool
+	lookAtFolders := any && p.looksAtFolders(e)
 	if any {
-		if found, err = p.candidatesFrom(view, q, f); err != nil {
+		found, err = p.candidatesFrom(view, q, f)
+		if err == nil && lookAtFolders {
+			found.Hits, folders, err = p.addFolders(view, q, f, found.Hits)
+		}
+		if err != nil {
 			e.searchBroke()
 			return unavailable()
 		}
@@ -183,26 +194,37 @@ func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, 
 	if p.req.WithTotal {
 		if any {
 			counted, err := view.Search(q, f, index.Options{Total: true})
+			var more int64
+			if err == nil && lookAtFolders {
+				more, err = p.onlyByFolder(view, q, f)
+			}
 			if err != nil {
 				e.searchBroke()
 				return unavailable()
 			}
-			*res.Total = counted.Total
+			*res.Total = counted.Total + more
 		}
 		t.stage("count")
 	}
 	res.IndexedRevision = view.Revision()
 	res.Diagnostics.TextUsed = true
 	hits := p.fuse(found.Hits)
+	for i := range hits {
+		hits[i].folder = folders[hits[i].ID]
+	}
 	t.stage("fuse")
-	// Chunks of one note will fold here; no other kind has anything to fold.
 	candidates := len(hits)
+	hits = fold(hits)
+	folded := len(hits)
 	t.stage("fold")
 	if hits, err = e.weigh(tx, p, hits); err != nil {
 		return nil, err
 	}
 	hits = hits[:min(len(hits), p.limit)]
 	if err := p.load(tx, hits); err != nil {
+		return nil, err
+	}
+	if err := p.countChunks(tx, view, q, f, hits); err != nil {
 		return nil, err
 	}
 	for i := range hits {
@@ -212,19 +234,21 @@ func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t.finish(e, candidates, candidates, len(hits), res.Diagnostics.Degraded)
+	t.finish(e, candidates, folded, len(hits), res.Diagnostics.Degraded)
 	return res, nil
 }
 
 // candidatesFrom searches the index for the candidates. One thread of many
-// records may fill the window when threads are ranked: then the window grows,
-// unless the caller has set it, until it holds as many threads as are wanted.
+// records may fill the window when threads are ranked, and one note of many
+// chunks at any time: then the window grows, unless the caller has set it, until
+// it holds as many threads or notes as are wanted.
 func (p *searchPlan) candidatesFrom(view index.View, q index.Query, f index.Filter) (index.Result, error) {
 	o := index.Options{Limit: p.candidates, NeighbourWeight: p.req.NeighbourWeight,
 		ThreadWeight: p.req.ThreadWeight, ByThread: p.req.GroupBy == GroupThread}
 	for {
 		found, err := view.Search(q, f, o)
-		if err != nil || !o.ByThread || len(found.Hits) >= p.limit || o.Limit >= MaxPage || p.req.CandidateLimit != nil {
+		if err != nil || o.Limit >= MaxPage || p.req.CandidateLimit != nil || folded(found.Hits) >= p.limit ||
+			!o.ByThread && len(found.Hits) < o.Limit {
 			return found, err
 		}
 		o.Limit = min(o.Limit*windowGrowth, MaxPage)
@@ -297,6 +321,11 @@ type fusedHit struct {
 	strengthAdd float64
 	record      store.Stored
 	fused       float64
+
+	folder     bool    // found by its folder only
+	chunks     []int64 // the note's chunks among the candidates, best first
+	noteChunks int64
+	top        []ChunkRef
 }
 
 // fuse makes one score of the paths' scores.
@@ -386,12 +415,18 @@ func (h *fusedHit) result(p *searchPlan, view index.View, q index.Query) SearchH
 	if p.req.GroupBy == GroupThread && head.Thread != "" {
 		out.Key = "thread:" + head.Thread
 	}
+	if h.Kind == kindChunk && p.countsChunks() {
+		out.NoteChunks, out.TopChunks = &h.noteChunks, h.top
+	}
 	if p.req.Explain {
 		x := &Explain{TextRank: h.rank, TextScore: h.Hit.Score, Round: roundNames[h.Round], Terms: []ExplainTerm{}, FusedScore: h.fused,
 			NeighbourAdd: h.NeighbourAdd, ThreadAdd: h.ThreadAdd, RecencyAdd: h.recencyAdd, StrengthAdd: h.strengthAdd}
-		if h.Round == index.RoundChar {
+		switch {
+		case h.folder:
+			x.Round, q.Field, q.Chars = "folder", index.FieldPath, nil
+		case h.Round == index.RoundChar:
 			q.Groups = nil
-		} else {
+		default:
 			q.Chars = nil // they add to nothing but the last round
 		}
 		for _, term := range view.Explain(q, h.ID, head.NamespaceID, index.Kind(head.Kind)) {

@@ -5,12 +5,24 @@ package op
 // this list.
 func GoOnly() map[string]string {
 	return map[string]string{
-		"DB.Close":               "ends the handle; a surface closes the store when it stops",
-		"DB.Directory":           "known to whoever opened it; the command line shows it in config and doctor",
-		"DB.Memories":            "a handle; its methods are the operations",
-		"DB.Graph":               "a handle; its methods are the operations",
-		"DB.RegisterEventSink":   "takes a callback",
-		"DB.UnregisterEventSink": "belongs to the callback",
-		"DB.EventSinkRegistered": "belongs to the callback",
+		"DB.Close":                              "ends the handle; a surface closes the store when it stops",
+		"DB.Directory":                          "known to whoever opened it; the command line shows it in config and doctor",
+		"DB.Memories":                           "a handle; its methods are the operations",
+		"DB.Graph":                              "a handle; its methods are the operations",
+		"DB.Notes":                              "a handle; its methods are the operations",
+		"GraphStore.BuildGraph":                 "its operation is not declared yet",
+		"GraphStore.DeletePredicateEquivalents": "its operation is not declared yet",
+		"GraphStore.DeletePredicateRule":        "its operation is not declared yet",
+		"GraphStore.Ego":                        "its operation is not declared yet",
+		"GraphStore.ExpandQuery":                "its operation is not declared yet",
+		"GraphStore.Path":                       "its operation is not declared yet",
+		"GraphStore.PredicateEquivalents":       "its operation is not declared yet",
+		"GraphStore.PredicateRules":             "its operation is not declared yet",
+		"GraphStore.SetPredicateEquivalents":    "its operation is not declared yet",
+		"GraphStore.SetPredicateRule":           "its operation is not declared yet",
+		"GraphStore.StronglyConnected":          "its operation is not declared yet",
+		"DB.RegisterEventSink":                  "takes a callback",
+		"DB.UnregisterEventSink":                "belongs to the callback",
+		"DB.EventSinkRegistered":                "belongs to the callback",
 	}
 }
