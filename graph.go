@@ -61,41 +61,41 @@ type Event struct {
 // EntityInput is an entity to write.
 type EntityInput struct {
 	RecordInput
-	Ref        string              `json:"ref,omitempty"`   // name of this entity inside the batch
-	Match      string              `json:"match,omitempty"` // MatchByName or ""
-	Name       string              `json:"name"`            // required; refused, not trimmed, when it has outer blanks
-	EntityType *string             `json:"entity_type,omitempty"`
-	Aliases    []string            `json:"aliases,omitempty"`
-	Attributes map[string][]string `json:"attributes,omitempty"`
-	Summary    string              `json:"summary,omitempty"`
+	Ref        string              `json:"ref,omitempty"`         // name of this entity inside the batch
+	Match      string              `json:"match,omitempty"`       // MatchByName or ""
+	Name       string              `json:"name"`                  // required; refused, not trimmed, when it has outer blanks
+	EntityType *string             `json:"entity_type,omitempty"` // default DefaultEntityType
+	Aliases    []string            `json:"aliases,omitempty"`     // other names it goes by
+	Attributes map[string][]string `json:"attributes,omitempty"`  // lists of words under names of your own
+	Summary    string              `json:"summary,omitempty"`     // what it is, in a few words
 }
 
 // EntityRef names an entity by id or by its ref inside the batch.
 type EntityRef struct {
-	ID  ID     `json:"id,omitempty"`
-	Ref string `json:"ref,omitempty"`
+	ID  ID     `json:"id,omitempty"`  // an entity that is stored
+	Ref string `json:"ref,omitempty"` // the ref of an entity of the same batch
 }
 
 // RelationInput is a relation to write. Without an id, the relation of the same
 // subject, predicate and object in the scope is updated, if there is one.
 type RelationInput struct {
 	RecordInput
-	Subject    EntityRef `json:"subject"`
-	Predicate  string    `json:"predicate"`
-	Object     EntityRef `json:"object"`
-	Confidence *float64  `json:"confidence,omitempty"` // default DefaultConfidence
-	Reason     string    `json:"reason,omitempty"`
+	Subject    EntityRef `json:"subject"`              // where the edge begins
+	Predicate  string    `json:"predicate"`            // required; refused, not trimmed, when it has outer blanks
+	Object     EntityRef `json:"object"`               // where the edge ends
+	Confidence *float64  `json:"confidence,omitempty"` // 0..1, default 0.8
+	Reason     string    `json:"reason,omitempty"`     // why it holds
 }
 
 // EventInput is an event to write. Without an id, the event of the same name and
 // participants in the scope is updated, if there is one.
 type EventInput struct {
 	RecordInput
-	Name         string      `json:"name"`
-	Summary      string      `json:"summary,omitempty"`
-	Participants []EntityRef `json:"participants,omitempty"`
-	Confidence   *float64    `json:"confidence,omitempty"` // default DefaultConfidence
-	Reason       string      `json:"reason,omitempty"`
+	Name         string      `json:"name"`                   // required; refused, not trimmed, when it has outer blanks
+	Summary      string      `json:"summary,omitempty"`      // what happened, in a few words
+	Participants []EntityRef `json:"participants,omitempty"` // whom it happened to, in any order
+	Confidence   *float64    `json:"confidence,omitempty"`   // 0..1, default 0.8
+	Reason       string      `json:"reason,omitempty"`       // why it is believed
 }
 
 // GraphBatch is written whole or not at all, entities first, then relations,

@@ -164,6 +164,7 @@ var defaultTable = sync.OnceValue(func() *Table {
 	var ops []*Operation
 	ops = append(ops, friendlyOps()...)
 	ops = append(ops, memoryOps()...)
+	ops = append(ops, graphOps()...)
 	ops = append(ops, searchOps()...)
 	ops = append(ops, storeOps()...)
 	return NewTable(ops...)

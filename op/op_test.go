@@ -210,6 +210,7 @@ func TestEveryMethod(t *testing.T) {
 	for name, typ := range map[string]reflect.Type{
 		"DB":          reflect.TypeFor[*loci.DB](),
 		"MemoryStore": reflect.TypeFor[*loci.MemoryStore](),
+		"GraphStore":  reflect.TypeFor[*loci.GraphStore](),
 	} {
 		for m := range typ.Methods() {
 			methods[name+"."+m.Name] = true

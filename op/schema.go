@@ -39,6 +39,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 		reflect.TypeFor[loci.MatchField](): words(
 			string(loci.MatchAll), string(loci.MatchText), string(loci.MatchName), string(loci.MatchPath)),
 		reflect.TypeFor[loci.GroupBy](): words(string(loci.GroupNone), string(loci.GroupThread)),
+		reflect.TypeFor[Match]():        words(string(matchName), string(matchNone)),
 	}
 }
 

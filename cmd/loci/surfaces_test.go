@@ -35,6 +35,10 @@ type sample struct {
 
 const day = "86400000000"
 
+const graphBatch = `{"entities":[{"ref":"a","name":"Ada","entity_type":"person","aliases":["The Keeper"]},{"ref":"l","name":"Lamp","attributes":{"colour":["red"]}}],` +
+	`"relations":[{"subject":{"ref":"a"},"predicate":"repairs","object":{"ref":"l"},"evidence":[{"source":"log"}]}],` +
+	`"events":[{"name":"Storm","tags":["night"],"participants":[{"ref":"l"},{"ref":"a"}]}]}`
+
 var samples = []sample{
 	{op: "health", input: `{}`, args: []string{"health"}, want: `"record_count":0`},
 	{op: "remember", input: `{"text":"The tide table is updated weekly.","tags":["harbour","Tide"],"thread":"log","position":1}`,
@@ -86,6 +90,26 @@ var samples = []sample{
 		args: []string{"memories", "delete-by-filter", "--tags", "rope", "--all", "--dry-run"}, want: `"value":2`},
 	{op: "memories.delete_by_filter", input: `{"filter":{"tags":["rope"],"namespace":"default","scopes":["public"]}}`,
 		args: []string{"memories", "delete-by-filter", "--tags", "rope", "--namespace", "default", "--scope", "public"}, want: `"value":2`},
+	{op: "graph.apply_batch", input: graphBatch, args: []string{"graph", "apply-batch", graphBatch}, want: `"subject_id":"6"`},
+	{op: "graph.apply_batch", input: graphBatch, want: `"participants":["6","7"]`},
+	{op: "graph.apply_batch", input: `{"entities":[{"name":"Ada","match":"none"}],"relations":[{"subject":{"id":"777"},"predicate":"p","object":{"id":"6"}}]}`, code: loci.ErrNotFound},
+	{op: "graph.apply_batch", input: `{"entities":[{"name":"Ada","match":"close"}]}`, code: loci.ErrValidation},
+	{op: "graph.get", input: `{"kind":"relation","id":"8"}`, args: []string{"graph", "get", "relation", "8"}, want: `"predicate":"repairs"`},
+	{op: "graph.get", input: `{"kind":"relation","id":"6"}`, args: []string{"graph", "get", "relation", "6"}, code: loci.ErrNotFound},
+	{op: "graph.get", input: `{"kind":"memory","id":"1"}`, args: []string{"graph", "get", "memory", "1"}, code: loci.ErrValidation},
+	{op: "graph.list", input: `{"kind":"entity","limit":1}`, args: []string{"graph", "list", "entity", "--limit", "1"}, want: `"next_cursor":"6"`},
+	{op: "graph.resolve", input: `{"name":"the KEEPER","limit":5}`, args: []string{"graph", "resolve", "the KEEPER", "--limit", "5"}, want: `"name":"Ada"`},
+	{op: "graph.neighbors", input: `{"id":"6"}`, args: []string{"graph", "neighbors", "6"}, want: `"name":"Lamp"`},
+	{op: "graph.neighbors", input: `{"id":"8"}`, args: []string{"graph", "neighbors", "8"}, code: loci.ErrNotFound},
+	{op: "graph.events_for_entity", input: `{"id":"7","filter":{"tags":["night"]}}`, args: []string{"graph", "events-for-entity", "7", "--tags", "night"}, want: `"name":"Storm"`},
+	{op: "search", input: `{"query":"ada","kinds":["relation"]}`, args: []string{"search", "ada", "--kinds", "relation"}, want: `"key":"relation:8"`},
+	{op: "graph.delete", input: `{"kind":"entity","id":"6"}`, args: []string{"graph", "delete", "entity", "6"}, code: loci.ErrConflict},
+	{op: "graph.delete", input: `{"kind":"event","id":"9"}`, args: []string{"graph", "delete", "event", "9"}, want: `"value":true`},
+	{op: "graph.delete", input: `{"kind":"event","id":"9"}`, want: `"value":false`},
+	{op: "graph.delete_by_filter", input: `{}`, args: []string{"graph", "delete-by-filter"}, code: loci.ErrValidation},
+	{op: "graph.delete_by_filter", input: `{"all":true,"dry_run":true}`, args: []string{"graph", "delete-by-filter", "--all", "--dry-run"}, want: `"value":3`},
+	{op: "graph.delete_by_filter", input: `{"filter":{"namespace":"default","scopes":["public"]}}`,
+		args: []string{"graph", "delete-by-filter", "--namespace", "default", "--scope", "public"}, want: `"value":3`},
 	{op: "update_index", input: `{}`, args: []string{"update-index"}, want: `"pending_index_updates":0`},
 	{op: "rebuild_indexes", input: `{}`, args: []string{"rebuild-indexes"}, want: `"index_usable":true`},
 	{op: "rebuild_progress", input: `{}`, args: []string{"rebuild-progress"}, want: `"active":false`},

@@ -32,7 +32,17 @@ func renderResult(w *Painter, name string, raw json.RawMessage) error {
 		return render(raw, w, func(w *Painter, r loci.Receipt[[]loci.Memory]) {
 			w.Line(fmt.Sprintf("%d memories written at revision %d", len(r.Value), r.Revision))
 		})
-	case "memories.delete":
+	case "graph.apply_batch":
+		return render(raw, w, renderBatch)
+	case "graph.list":
+		return render(raw, w, renderGraphPage)
+	case "graph.resolve":
+		return render(raw, w, renderResolved)
+	case "graph.neighbors":
+		return render(raw, w, renderNeighborhood)
+	case "graph.events_for_entity":
+		return render(raw, w, func(w *Painter, r op.EntityEvents) { renderEvents(w, r.Events) })
+	case "memories.delete", "graph.delete":
 		return render(raw, w, func(w *Painter, r loci.Receipt[bool]) {
 			if r.Value {
 				w.Line("Deleted")
@@ -118,11 +128,14 @@ func renderSearch(w *Painter, r searchView) {
 		if len(rec.Tags) > 0 {
 			facts = append(facts, strings.Join(rec.Tags, ", "))
 		}
-		title := rec.Judgment
+		title, more := rec.Judgment, rec.Reasoning
+		if title == "" {
+			title, more = graphTitle(h.Record)
+		}
 		if title == "" {
 			title = h.Key
 		}
-		renderHit(w, title, rec.Reasoning, h.Score, facts)
+		renderHit(w, title, more, h.Score, facts)
 		if e := h.Explain; e != nil {
 			terms := make([]string, len(e.Terms))
 			for i, t := range e.Terms {
