@@ -223,6 +223,31 @@ func TestSearchExpands(t *testing.T) {
 	}
 }
 
+// TestSearchFindsEquivalentRelations is about relations: the stored predicate
+// stays, and no edge is added.
+func TestSearchFindsEquivalentRelations(t *testing.T) {
+	db := must[*DB](t)(Open(t.Context(), t.TempDir(), nil))
+	t.Cleanup(func() { db.Close() })
+	c := newChart(t, db)
+	c.ns = harbour
+	c.entities("阿青", "老柳")
+	id := c.relate("阿青", "配偶", "老柳")
+	search := func() []SearchHit {
+		t.Helper()
+		return must[*SearchResult](t)(db.Search(t.Context(), SearchRequest{Query: "伴侣", Filter: c.filter()})).Hits
+	}
+	if hits := search(); len(hits) != 0 {
+		t.Errorf("before: %+v", hits)
+	}
+	setEquivalents(t, db, harbour, []string{"配偶", "夫妻", "伴侣"})
+	hits := search()
+	if len(hits) != 1 || hits[0].Record.(*Relation).ID != id || hits[0].Record.(*Relation).Predicate != "配偶" {
+		t.Errorf("after: %+v", hits)
+	}
+	c.wantCounts(2, 1, 1)
+	c.wantEgo("老柳", 1)
+}
+
 func TestExpandingLeavesTheQuery(t *testing.T) {
 	db := openTestDB(t, t.TempDir())
 	setEquivalents(t, db, DefaultNamespace, []string{"spouse", "partner"})
