@@ -45,6 +45,10 @@ func conform(t *testing.T, open opener) {
 		{"scan", conformScan},
 		{"thread position", conformPosition},
 		{"changes of one record", conformCompact},
+		{"graph round trip", conformGraphRoundTrip},
+		{"graph look-ups", conformGraphLookups},
+		{"graph references", conformGraphReferences},
+		{"graph scan", conformGraphScan},
 		{"notes", conformNotes},
 		{"roots of notes", conformRoots},
 	} {
