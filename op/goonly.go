@@ -7,6 +7,8 @@ func GoOnly() map[string]string {
 	return map[string]string{
 		"DB.Close":                              "ends the handle; a surface closes the store when it stops",
 		"DB.Directory":                          "known to whoever opened it; the command line shows it in config and doctor",
+		"DB.Export":                             "streams to a writer, and a row's answer is one document; the command line has loci export, a server pages through its lists",
+		"DB.Import":                             "streams from a reader, which a row's input is too small for; the command line has loci import",
 		"DB.Memories":                           "a handle; its methods are the operations",
 		"DB.Graph":                              "a handle; its methods are the operations",
 		"DB.Notes":                              "a handle; its methods are the operations",

@@ -69,6 +69,9 @@ type dialect struct {
 	// checkPages gives "ok" or what is wrong, checkForeignKeys a row for each
 	// reference to nothing.
 	checkPages, checkForeignKeys string
+	// deferReferences lets references lead to nothing until settleReferences,
+	// which trusts that they do not any more.
+	deferReferences, settleReferences string
 	// copyInto writes a consistent copy to a new file.
 	copyInto string
 }
@@ -95,5 +98,7 @@ var sqliteDialect = dialect{
 	setVersion:       "PRAGMA user_version=%d",
 	checkPages:       "PRAGMA quick_check",
 	checkForeignKeys: "PRAGMA foreign_key_check",
+	deferReferences:  "PRAGMA defer_foreign_keys=ON",
+	settleReferences: "PRAGMA defer_foreign_keys=OFF",
 	copyInto:         "VACUUM INTO $1",
 }

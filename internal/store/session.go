@@ -469,13 +469,18 @@ func (s *session) ScanRecords(after int64, limit int) ([]Stored, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	st.bindInt(1, after)
+	st.bindInt(2, int64(limit))
+	return s.loadRecords(st, after)
+}
+
+// loadRecords reads the records whose ids and kinds a statement gives.
+func (s *session) loadRecords(st stmt, after int64) ([]Stored, int64, error) {
 	type key struct {
 		id   int64
 		kind Kind
 	}
 	var keys []key
-	st.bindInt(1, after)
-	st.bindInt(2, int64(limit))
 	for {
 		found, err := st.step()
 		if err != nil {

@@ -16,10 +16,12 @@ type WriteTx struct {
 	w       *writer
 	changed bool
 	journal int // where this operation's changes begin in the group's
+	// adopting is set while new records keep the id and revision they bring.
+	adopting bool
 }
 
 func (tx *WriteTx) begin() {
-	tx.changed, tx.journal = false, len(tx.w.changes)
+	tx.changed, tx.journal, tx.adopting = false, len(tx.w.changes), false
 }
 
 func (tx *WriteTx) call(fn func(*WriteTx) error) (err error) {
@@ -240,9 +242,14 @@ func (tx *WriteTx) addRecord(r *Record) error {
 	if err := tx.internRecord(r); err != nil {
 		return err
 	}
-	r.Revision = tx.Change()
-	r.ID = tx.w.next.nextID
-	tx.w.next.nextID++
+	revision := tx.Change()
+	if tx.adopting {
+		tx.w.next.nextID = max(tx.w.next.nextID, r.ID+1)
+	} else {
+		r.Revision = revision
+		r.ID = tx.w.next.nextID
+		tx.w.next.nextID++
+	}
 	st, err := tx.stmt(sqlAddRecord)
 	if err != nil {
 		return err

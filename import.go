@@ -1,0 +1,376 @@
+package loci
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/store"
+)
+
+// ImportOptions tune Import. The zero value imports.
+type ImportOptions struct {
+	// DryRun does everything but keep the result: it reports what an import would
+	// do, or why it would fail.
+	DryRun bool
+	// Remap gives new ids and revisions even in a store that never held anything.
+	Remap bool
+	// Progress is told how many steps of how many are done, a record taking two;
+	// nil for none.
+	Progress func(done, total int64)
+}
+
+// ImportReport says what an import did, or would do.
+type ImportReport struct {
+	DryRun   bool             `json:"dry_run"`
+	Kept     bool             `json:"kept"` // ids and revisions are those of the file
+	Records  int64            `json:"records"`
+	Counts   map[string]int64 `json:"counts"` // records by kind
+	Settings int64            `json:"settings"`
+	// SettingsKept counts the settings of the file that the store had otherwise,
+	// and that stay as they were.
+	SettingsKept int64 `json:"settings_kept"`
+	Revision     int64 `json:"revision"` // of the store after it
+	// IDs maps the file's ids to those that the records got; it is empty when ids
+	// were kept.
+	IDs map[ID]ID `json:"ids,omitempty"`
+}
+
+// Import reads what Export wrote, or what was written like it, and writes all of
+// it in one transaction or nothing. The whole file is checked first; whatever is
+// wrong is named with its line. Other writes wait while it runs; searches are
+// degraded until its records are indexed, which they are when it returns.
+//
+// A store that never held anything takes over ids, times and revisions. Any
+// other gives new ids, in the order of the old ones, keeps times, and reports
+// which id became which; settings that it has stay as they are. What evidence
+// says of chunks that are not in the file is left out then.
+//
+// An r that cannot seek is copied to a file in the data directory first.
+func (db *DB) Import(ctx context.Context, r io.Reader, opts *ImportOptions) (*ImportReport, error) {
+	const op = "import"
+	e := db.eng
+	if err := e.enter(op); err != nil {
+		return nil, err
+	}
+	defer e.gate.leave()
+	if opts == nil {
+		opts = &ImportOptions{}
+	}
+	in, done, err := e.seekable(ctx, r)
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	defer done()
+	im := &importer{eng: e, opts: opts, in: in, now: e.clock().UnixMicro()}
+	if err := im.check(ctx); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	report, err := im.write(ctx)
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	return report, nil
+}
+
+// importer is one import under way.
+type importer struct {
+	eng  *engine
+	opts *ImportOptions
+	in   io.ReadSeeker
+	now  int64
+
+	header   exportHeader
+	records  []importedRecord // by id
+	places   []place
+	counts   map[string]int64
+	settings []importedSetting
+	problems problems
+	done     int64
+}
+
+// importedRecord is what is remembered of a record between the two readings.
+type importedRecord struct {
+	id    int64
+	kind  store.Kind
+	place int32
+}
+
+type importedSetting struct {
+	settingLine
+	line int
+}
+
+// check reads the whole input and checks all that needs no store.
+func (im *importer) check(ctx context.Context) error {
+	im.counts = map[string]int64{}
+	places := map[place]int32{}
+	var ahead []aheadRef
+	last := 0
+	began, begun := false, false // the header came; a record came
+	err := im.lines(ctx, func(n numbered) error {
+		last = n.line
+		err := n.err
+		switch {
+		case err != nil:
+		case n.header != nil && began:
+			err = errs.Invalid("format", "may stand in the first line only")
+		case n.header != nil:
+			im.header, began = *n.header, true
+		case !began:
+			err = errs.Invalid("", "must be a header, as the first line of an export is")
+		case n.setting != nil && begun:
+			err = errs.Invalid("setting", "must stand before the first record")
+		case n.setting != nil:
+			im.settings = append(im.settings, importedSetting{*n.setting, n.line})
+		default:
+			begun = true
+			ahead, err = im.take(n, places, ahead)
+		}
+		if err == nil {
+			return nil
+		}
+		im.problems.add(n.line, err)
+		if im.problems.full() || !began {
+			return im.problems.err()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !began {
+		return errs.Invalid("", "the input is empty: it must begin with a header, as the first line of an export is")
+	}
+	for _, a := range ahead {
+		if !im.problems.full() {
+			if err := im.meets(a.ref, a.place); err != nil {
+				im.problems.add(a.line, err)
+			}
+		}
+	}
+	if err := im.problems.err(); err != nil {
+		return err
+	}
+	if want := im.header.Counts; want != nil {
+		for kind := range kindNumbers {
+			if got := im.counts[string(kind)]; got != want[string(kind)] {
+				return errs.Invalid("counts", "the file ends after line %d with %d records of kind %s, and its header says %d: it is cut short or was changed",
+					last, got, kind, want[string(kind)])
+			}
+		}
+	}
+	return nil
+}
+
+// aheadRef is a reference to a record that comes later in the file.
+type aheadRef struct {
+	line  int
+	ref   importRef
+	place int32
+}
+
+// take notes a record of the first reading.
+func (im *importer) take(n numbered, places map[place]int32, ahead []aheadRef) ([]aheadRef, error) {
+	r := n.record.Head()
+	if k := len(im.records); k > 0 && im.records[k-1].id >= r.ID {
+		if im.records[k-1].id == r.ID {
+			return ahead, errs.Invalid("id", "is that of the record before it")
+		}
+		return ahead, errs.Invalid("id", "is below that of the record before it: records must ascend by id, each id once")
+	}
+	if r.Revision > im.header.Revision {
+		return ahead, errs.Invalid("revision", "is above the header's, which is %d", im.header.Revision)
+	}
+	if im.header.Namespace != "" && r.Namespace != im.header.Namespace {
+		return ahead, errs.Invalid("namespace", "is not the one that the header names")
+	}
+	at := place{r.Namespace, r.Scope}
+	number, ok := places[at]
+	if !ok {
+		number = int32(len(im.places))
+		places[at] = number
+		im.places = append(im.places, at)
+	}
+	im.records = append(im.records, importedRecord{r.ID, r.Kind, number})
+	im.counts[string(kindOf(r.Kind))]++
+	im.step()
+	for _, ref := range n.refs {
+		if ref.id >= r.ID {
+			ahead = append(ahead, aheadRef{n.line, importRef{ref.field, ref.id, ref.kind, nil}, number})
+			continue
+		}
+		if err := im.meets(ref, number); err != nil {
+			return ahead, err
+		}
+	}
+	return ahead, nil
+}
+
+// rank is the place of an id among the file's.
+func (im *importer) rank(id int64) (int, bool) {
+	return slices.BinarySearchFunc(im.records, id, func(r importedRecord, id int64) int {
+		switch {
+		case r.id < id:
+			return -1
+		case r.id > id:
+			return 1
+		}
+		return 0
+	})
+}
+
+// meets says whether what a record at a place stands on is in the file and where
+// it may be.
+func (im *importer) meets(ref importRef, at int32) error {
+	i, ok := im.rank(ref.id)
+	if !ok || im.records[i].kind != ref.kind {
+		return errs.Invalid(ref.field, "names a record that is no %s of this file", kindOf(ref.kind))
+	}
+	to, from := im.places[im.records[i].place], im.places[at]
+	if to != from && (to.namespace != from.namespace || to.scope != PublicScope || ref.kind == store.KindNote) {
+		return errs.Invalid(ref.field, "names a record of another namespace or scope")
+	}
+	return nil
+}
+
+func (im *importer) step() {
+	im.done++
+	if im.opts.Progress != nil && im.done%256 == 0 {
+		var total int64
+		for _, n := range im.header.Counts {
+			total += n
+		}
+		im.opts.Progress(im.done, max(2*total, im.done))
+	}
+}
+
+// errDryRun takes the transaction of a dry run back.
+var errDryRun = errors.New("dry run")
+
+// write does the second reading, inside one operation of the writer.
+func (im *importer) write(ctx context.Context) (*ImportReport, error) {
+	report := &ImportReport{DryRun: im.opts.DryRun, Records: int64(len(im.records)), Counts: im.counts, Settings: int64(len(im.settings))}
+	var base int64
+	revision, err := im.eng.writeUnindexed(ctx, func(tx *store.WriteTx) error {
+		// A file that was not exported has no revisions to take over.
+		report.Kept = tx.Unused() && !im.opts.Remap && (im.header.Revision > 0 || len(im.records) == 0)
+		base = tx.NextID()
+		if report.Kept {
+			if err := tx.Adopt(im.header.Revision); err != nil {
+				return err
+			}
+		}
+		if err := tx.InAnyOrder(func() error { return im.writeAll(ctx, tx, base, report) }); err != nil {
+			return err
+		}
+		if report.Kept {
+			tx.ReserveIDs(int64(im.header.NextID))
+		}
+		report.Revision = tx.Current()
+		if im.opts.DryRun {
+			return errDryRun
+		}
+		return nil
+	})
+	if errors.Is(err, errDryRun) {
+		err = nil
+	} else if err == nil {
+		report.Revision = revision
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !report.Kept {
+		report.IDs = make(map[ID]ID, len(im.records))
+		for i, r := range im.records {
+			report.IDs[ID(r.id)] = ID(base + int64(i))
+		}
+	}
+	if im.opts.Progress != nil {
+		im.opts.Progress(2*report.Records, 2*report.Records)
+	}
+	return report, nil
+}
+
+func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64, report *ImportReport) error {
+	for _, s := range im.settings {
+		kept, err := importSetting(tx, s.settingLine)
+		if err != nil {
+			return err
+		}
+		if s.Setting == settingEquivalents {
+			im.eng.equivalents.changing(tx.Current())
+		}
+		if kept {
+			report.SettingsKept++
+		}
+	}
+	at := 0
+	err := im.lines(ctx, func(n numbered) error {
+		if n.err == nil && n.record == nil {
+			return nil
+		}
+		if n.err != nil || at == len(im.records) || im.records[at].id != n.record.Head().ID {
+			return errs.New(errs.IO, "the input changed while it was read: nothing was imported")
+		}
+		at++
+		var err error
+		if report.Kept {
+			if r := n.record.Head(); r.Revision == 0 {
+				r.Revision = im.header.Revision
+			}
+		} else if err := im.remap(n, base); err != nil {
+			return err
+		}
+		im.step()
+		if v, ok := n.record.(*store.Event); ok {
+			err = settleEvent(tx, v)
+		}
+		if err == nil {
+			err = tx.Add(n.record)
+		}
+		if err == nil {
+			return nil
+		}
+		if CodeOf(err) != errs.Conflict {
+			return err
+		}
+		im.problems.add(n.line, err)
+		if im.problems.full() {
+			return im.problems.err()
+		}
+		return nil
+	})
+	if err == nil && at != len(im.records) {
+		return errs.New(errs.IO, "the input changed while it was read: nothing was imported")
+	}
+	if err != nil {
+		return err
+	}
+	return im.problems.err()
+}
+
+// remap puts the ids that the file's records get in the place of those that a
+// record names.
+func (im *importer) remap(n numbered, base int64) error {
+	for _, ref := range n.refs {
+		i, ok := im.rank(ref.id)
+		if !ok {
+			return errs.New(errs.IO, "the input changed while it was read: nothing was imported")
+		}
+		ref.move(base + int64(i))
+	}
+	evidence := n.record.Head().Evidence
+	for i := range evidence {
+		if id := evidence[i].ChunkID; id != nil {
+			evidence[i].ChunkID = nil
+			if k, ok := im.rank(*id); ok && im.records[k].kind == store.KindChunk {
+				evidence[i].ChunkID = new(base + int64(k))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/loci-memory/loci/internal/errs"
+)
+
+// What export and import need beside what every operation does.
+
+// NextID is the id that the next new record would get.
+func (tx *ReadTx) NextID() (int64, error) {
+	return queryInt(tx.c, "SELECT next_id FROM meta WHERE one = 1")
+}
+
+// CountRecords counts the records by kind: all of them, or those of one
+// namespace, which costs a look at each.
+func (s *session) CountRecords(namespace string) (counts map[Kind]int64, err error) {
+	counts = map[Kind]int64{}
+	sql, id := "SELECT kind, n FROM counts WHERE n > 0 AND $1 = 0", int64(0)
+	if namespace != "" {
+		var ok bool
+		if id, ok, err = s.StringID(namespace); err != nil || !ok {
+			return counts, err
+		}
+		sql = "SELECT kind, count(*) FROM records WHERE namespace_id = $1 GROUP BY kind"
+	}
+	st, err := s.c.prepare(sql)
+	if err != nil {
+		return nil, err
+	}
+	defer st.close()
+	st.bindInt(1, id)
+	for {
+		found, err := st.step()
+		if err != nil || !found {
+			return counts, err
+		}
+		counts[Kind(st.columnInt(0))] = st.columnInt(1)
+	}
+}
+
+// ScanNamespace is ScanRecords for the records of one namespace.
+func (s *session) ScanNamespace(namespace, after int64, limit int) ([]Stored, int64, error) {
+	// The sign keeps the database from sorting an index's rows for every call:
+	// it walks on by id.
+	st, err := s.c.prepare("SELECT id, kind FROM records WHERE id > $1 AND +namespace_id = $2 ORDER BY id LIMIT $3")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer st.close()
+	st.bindInt(1, after)
+	st.bindInt(2, namespace)
+	st.bindInt(3, int64(limit))
+	return s.loadRecords(st, after)
+}
+
+// settled gives the namespaces that stand in a table of settings, sorted.
+func (s *session) settled(table string) ([]string, error) {
+	st, err := s.c.prepare("SELECT DISTINCT namespace_id FROM " + table)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := drainIDs(st)
+	st.close()
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(ids))
+	for _, id := range ids {
+		name, err := s.String(id)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// SettledNamespaces gives the namespaces that have predicate rules of their
+// own, equivalents, or a root of notes, each list sorted.
+func (s *session) SettledNamespaces() (rules, equivalents, roots []string, err error) {
+	if rules, err = s.settled("predicate_rules"); err != nil {
+		return nil, nil, nil, err
+	}
+	rules = slices.DeleteFunc(rules, func(name string) bool { return name == "" })
+	if equivalents, err = s.settled("predicate_equivalents"); err != nil {
+		return nil, nil, nil, err
+	}
+	roots, err = s.settled("note_roots")
+	return rules, equivalents, roots, err
+}
+
+// Unused says whether the store never held anything.
+func (tx *WriteTx) Unused() bool { return tx.w.next.revision == 0 && tx.w.next.nextID == 1 }
+
+// NextID is the id that the next new record gets.
+func (tx *WriteTx) NextID() int64 { return tx.w.next.nextID }
+
+// Adopt makes new records of this operation keep the ids and revisions they
+// bring, and the operation make revision. The store must be unused.
+func (tx *WriteTx) Adopt(revision int64) error {
+	if !tx.Unused() {
+		return errs.New(errs.Conflict, "only a store that never held anything takes over ids")
+	}
+	tx.adopting, tx.changed = true, true
+	tx.w.next.revision = revision
+	return nil
+}
+
+// ReserveIDs makes ids below next never come up again.
+func (tx *WriteTx) ReserveIDs(next int64) { tx.w.next.nextID = max(tx.w.next.nextID, next) }
+
+// InAnyOrder runs fn, in which a record may be written before those that it
+// refers to. That these come too is the caller's to see to: nothing checks it
+// afterwards.
+func (tx *WriteTx) InAnyOrder(fn func() error) error {
+	if err := tx.c.exec(tx.w.s.dialect.deferReferences); err != nil {
+		return err
+	}
+	err := fn()
+	if end := tx.c.exec(tx.w.s.dialect.settleReferences); err == nil {
+		err = end
+	}
+	return err
+}
+
+// Add writes a new record of any kind and stages it for nobody: its index must
+// be brought up by the journal.
+func (tx *WriteTx) Add(r Stored) (err error) {
+	switch r := r.(type) {
+	case *Memory:
+		err = tx.AddMemory(r)
+	case *Entity:
+		err = tx.AddEntity(r)
+	case *Relation:
+		err = tx.AddRelation(r)
+	case *Event:
+		err = tx.AddEvent(r)
+	case *Note:
+		err = tx.AddNote(r)
+	case *Chunk:
+		err = tx.AddChunk(r)
+	default:
+		return errs.New(errs.Validation, "records of kind %d cannot be written", r.Head().Kind)
+	}
+	if err == nil {
+		tx.Stage(r.Head(), nil)
+	}
+	return err
+}
