@@ -165,6 +165,8 @@ var defaultTable = sync.OnceValue(func() *Table {
 	ops = append(ops, friendlyOps()...)
 	ops = append(ops, memoryOps()...)
 	ops = append(ops, graphOps()...)
+	ops = append(ops, graphViewOps()...)
+	ops = append(ops, predicateOps()...)
 	ops = append(ops, searchOps()...)
 	ops = append(ops, storeOps()...)
 	return NewTable(ops...)

@@ -38,8 +38,9 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 			string(loci.OpGt), string(loci.OpGe), string(loci.OpIn), string(loci.OpExists)),
 		reflect.TypeFor[loci.MatchField](): words(
 			string(loci.MatchAll), string(loci.MatchText), string(loci.MatchName), string(loci.MatchPath)),
-		reflect.TypeFor[loci.GroupBy](): words(string(loci.GroupNone), string(loci.GroupThread)),
-		reflect.TypeFor[Match]():        words(string(matchName), string(matchNone)),
+		reflect.TypeFor[loci.GroupBy]():   words(string(loci.GroupNone), string(loci.GroupThread)),
+		reflect.TypeFor[loci.Direction](): words(string(loci.DirectionOut), string(loci.DirectionIn), string(loci.DirectionBoth)),
+		reflect.TypeFor[Match]():          words(string(matchName), string(matchNone)),
 	}
 }
 

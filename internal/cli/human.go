@@ -42,7 +42,13 @@ func renderResult(w *Painter, name string, raw json.RawMessage) error {
 		return render(raw, w, renderNeighborhood)
 	case "graph.events_for_entity":
 		return render(raw, w, func(w *Painter, r op.EntityEvents) { renderEvents(w, r.Events) })
-	case "memories.delete", "graph.delete":
+	case "graph.ego", "graph.path":
+		return render(raw, w, renderFound)
+	case "graph.predicate_rules":
+		return render(raw, w, renderRules)
+	case "graph.predicate_equivalents":
+		return render(raw, w, renderEquivalents)
+	case "memories.delete", "graph.delete", "graph.delete_predicate_rule":
 		return render(raw, w, func(w *Painter, r loci.Receipt[bool]) {
 			if r.Value {
 				w.Line("Deleted")

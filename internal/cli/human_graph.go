@@ -74,6 +74,42 @@ func renderResolved(w *Painter, r op.ResolvedEntities) {
 	renderEntities(w, r.Entities)
 }
 
+func renderFound(w *Painter, r op.FoundEntities) {
+	if len(r.Entities) == 0 {
+		w.Line("There are no entities here")
+		return
+	}
+	renderEntities(w, r.Entities)
+}
+
+func renderRules(w *Painter, r op.RuleList) {
+	if len(r.Rules) == 0 {
+		w.Line("There are no rules here")
+		return
+	}
+	rows := make([][]string, len(r.Rules))
+	for i, rule := range r.Rules {
+		implies := rule.Inverse
+		if rule.Symmetric {
+			implies = rule.Predicate
+		}
+		rows[i] = []string{rule.Namespace, rule.Predicate, implies}
+	}
+	w.Table([]string{"NAMESPACE", "PREDICATE", "IMPLIES BACKWARDS"}, rows)
+}
+
+func renderEquivalents(w *Painter, r op.EquivalentsList) {
+	if len(r.Groups) == 0 {
+		w.Line("There are no groups here")
+		return
+	}
+	rows := make([][]string, len(r.Groups))
+	for i, g := range r.Groups {
+		rows[i] = []string{g.Canonical, strings.Join(g.Words, ", ")}
+	}
+	w.Table([]string{"CANONICAL", "WORDS"}, rows)
+}
+
 func renderNeighborhood(w *Painter, n loci.Neighborhood) {
 	if len(n.Relations) == 0 {
 		w.Line("There are no relations here")
