@@ -113,9 +113,14 @@ func (d *noteDraft) sameText(old *store.Note) bool {
 	return old.ChunkChars == d.chunkChars && bytes.Equal(old.Fingerprint, d.fingerprint)
 }
 
+// sameChunks says whether the note's chunks would stay as they are.
+func (d *noteDraft) sameChunks(old *store.Note) bool {
+	return d.sameText(old) && slices.Equal(old.Tags, d.tags)
+}
+
 // same says whether writing the draft would change nothing.
 func (d *noteDraft) same(old *store.Note) bool {
-	return d.sameText(old) && slices.Equal(old.Tags, d.tags) && bytes.Equal(old.Metadata, d.metadata) &&
+	return d.sameChunks(old) && bytes.Equal(old.Metadata, d.metadata) &&
 		old.Thread == valueOr(d.thread, "") && samePtr(old.Position, d.position) &&
 		slices.EqualFunc(old.Evidence, d.evidence, sameEvidence)
 }
@@ -168,9 +173,15 @@ func (s *NoteStore) upsertFile(ctx context.Context, in *NoteFileInput) (*Receipt
 		return nil, errs.Invalid("path", "names a file in %s: save it as UTF-8, or bring its folder in with sync_dir, which converts it", encoding)
 	}
 	// What can be done before the writer is, so that others need not wait.
-	if err := s.eng.read(ctx, func(tx *store.ReadTx) error { return s.prepare(tx, d) }); err != nil {
+	var pieces []int
+	err = s.eng.read(ctx, func(tx *store.ReadTx) (err error) {
+		pieces, err = d.unanalysed(tx)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
+	parallel(len(pieces), func(i int) { s.document(d, pieces[i]) })
 	var written *store.Note
 	revision, err := s.eng.write(ctx, func(tx *store.WriteTx) (err error) {
 		written, _, err = s.apply(tx, d)
@@ -188,33 +199,32 @@ type noteReader interface {
 	AllChunks(noteID int64) ([]*store.Chunk, error)
 }
 
-// prepare cuts the text and analyses the chunks that the draft will change, as
-// far as can be seen. The writer does what is missing.
-func (s *NoteStore) prepare(tx noteReader, d *noteDraft) error {
+// unanalysed gives the pieces whose documents the writer will need, as far as
+// can be seen before it runs. What is missing then it makes itself.
+func (d *noteDraft) unanalysed(tx noteReader) (pieces []int, err error) {
 	old, err := tx.NoteByPath(d.namespace, d.scope, d.path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	d.settle(old)
-	if old != nil && d.sameText(old) && slices.Equal(old.Tags, d.tags) {
-		return nil
+	if old != nil && d.sameChunks(old) {
+		return nil, nil
 	}
 	if err := d.cut(); err != nil {
-		return err
+		return nil, err
 	}
 	var chunks []*store.Chunk
 	if old != nil {
 		if chunks, err = tx.AllChunks(old.ID); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	plan := d.plan(chunks)
-	parallel(len(plan.steps), func(i int) {
-		if plan.steps[i].indexed {
-			s.document(d, i)
+	for i, step := range d.plan(chunks).steps {
+		if step.indexed {
+			pieces = append(pieces, i)
 		}
-	})
-	return nil
+	}
+	return pieces, nil
 }
 
 // document gives the index document of a piece, analysed once.
@@ -312,7 +322,7 @@ func (s *NoteStore) apply(tx *store.WriteTx, d *noteDraft) (*store.Note, noteOut
 		return nil, 0, err
 	}
 	tx.Stage(&n.Record, nil) // the index knows chunks only
-	if d.sameText(old) && slices.Equal(old.Tags, d.tags) {
+	if d.sameChunks(old) {
 		return n, noteChanged, nil
 	}
 	return n, noteChanged, s.rechunk(tx, d, n)
