@@ -146,9 +146,9 @@ offline and without set-up.
 		&cobra.Group{ID: groupTools, Title: "Tools:"},
 	)
 	a.addOperations(root)
-	for _, cmd := range []*cobra.Command{
+	for _, cmd := range append([]*cobra.Command{
 		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(),
-	} {
+	}, a.transferCommands()...) {
 		cmd.GroupID = groupTools
 		root.AddCommand(cmd)
 	}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/spf13/cobra"
+)
+
+// transferCommands are the commands that move a store as a whole.
+func (a *App) transferCommands() []*cobra.Command {
+	return []*cobra.Command{a.exportCommand(), a.importCommand(), a.restoreCommand()}
+}
+
+func (a *App) exportCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "export [FILE | -]",
+		Short: "Write records and settings as lines of JSON",
+		Long: `Writes everything that is stored to a new file, or to standard output: a header,
+the settings, then a record a line, all of one moment. Where a namespace is set,
+by --namespace or otherwise, only that one is written, unless --all is given.
+
+  loci export memories.jsonl
+  loci export | gzip > memories.jsonl.gz`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := a.WithTimeout(cmd.Context())
+			defer cancel()
+			opts := &loci.ExportOptions{}
+			if set, _ := a.settings.given("namespace"); set && !all {
+				opts.Namespace = new(a.settings.get("namespace").Value)
+			}
+			db, err := a.Open(ctx, false)
+			if err != nil {
+				return errs.WithOp("export", err)
+			}
+			report, err := a.export(ctx, db, fileOf(args), opts)
+			if err = errors.Join(err, db.Close()); err != nil {
+				return first(err)
+			}
+			what := "everything"
+			if opts.Namespace != nil {
+				what = "namespace " + *opts.Namespace
+			}
+			if fileOf(args) == "-" {
+				a.Note("Exported %s: %s, %s, revision %d", what, countOf(report.Records), settingsOf(report.Settings), report.Revision)
+				return nil
+			}
+			return a.Print(report, func(w *Painter) {
+				w.Line(fmt.Sprintf("Exported %s: %s, %s, revision %d, %d bytes", clean(what), countOf(report.Records), settingsOf(report.Settings), report.Revision, report.Bytes))
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "the whole store, whatever namespace is set")
+	return cmd
+}
+
+// export writes to a file that does not exist yet, or to standard output. A
+// file that is not complete is removed.
+func (a *App) export(ctx context.Context, db *loci.DB, file string, opts *loci.ExportOptions) (*loci.ExportReport, error) {
+	p := a.Progress("Export")
+	defer p.Close()
+	opts.Progress = p.Update
+	if file == "-" {
+		return db.Export(ctx, a.deps.Stdout, opts)
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, &loci.Error{Code: loci.ErrIO, Op: "export", Field: "file", Message: "exists and stays as it is: name a new file"}
+	}
+	if err != nil {
+		return nil, errs.WithOp("export", errs.Wrap(errs.IO, err, "the file could not be made"))
+	}
+	report, err := db.Export(ctx, f, opts)
+	if err == nil {
+		err = errs.Wrap(errs.IO, f.Sync(), "the file could not be written out")
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(file)
+		return nil, errs.WithOp("export", first(err))
+	}
+	return report, nil
+}
+
+// first is the error that came first of those joined.
+func first(err error) error {
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range list.Unwrap() {
+			return e
+		}
+	}
+	return err
+}
+
+func fileOf(args []string) string {
+	if len(args) == 0 {
+		return "-"
+	}
+	return args[0]
+}
+
+func settingsOf(n int64) string {
+	if n == 1 {
+		return "1 setting"
+	}
+	return fmt.Sprintf("%d settings", n)
+}
+
+func (a *App) importCommand() *cobra.Command {
+	var dryRun, remap bool
+	cmd := &cobra.Command{
+		Use:   "import [FILE | -]",
+		Short: "Read records and settings from lines of JSON",
+		Long: `Reads what loci export wrote, from a file or standard input, and writes all of it
+or nothing. The whole input is checked first; what is wrong is named with its
+line. A store that never held anything takes over ids, times and revisions. Any
+other gives new ids, keeps times, and says with --json which id became which;
+settings that it has stay as they are.
+
+  loci import memories.jsonl --dry-run`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := a.WithTimeout(cmd.Context())
+			defer cancel()
+			var in io.Reader = bufio.NewReader(a.deps.Stdin)
+			if file := fileOf(args); file != "-" {
+				f, err := os.Open(file)
+				if err != nil {
+					return errs.WithOp("import", errs.Wrap(errs.IO, err, "the file could not be opened"))
+				}
+				defer f.Close()
+				in = f
+			}
+			db, err := a.Open(ctx, true)
+			if err != nil {
+				return errs.WithOp("import", err)
+			}
+			p := a.Progress("Import")
+			report, err := db.Import(ctx, in, &loci.ImportOptions{DryRun: dryRun, Remap: remap, Progress: p.Update})
+			p.Close()
+			if err = errors.Join(err, db.Close()); err != nil {
+				return first(err)
+			}
+			return a.Print(report, func(w *Painter) { printImport(w, report) })
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check everything and write nothing")
+	cmd.Flags().BoolVar(&remap, "remap", false, "give new ids even in a store that never held anything")
+	return cmd
+}
+
+func printImport(w *Painter, r *loci.ImportReport) {
+	did := "Imported "
+	if r.DryRun {
+		did = "Would import "
+	}
+	var kinds []string
+	for kind, n := range r.Counts {
+		kinds = append(kinds, fmt.Sprintf("%s %d", clean(kind), n))
+	}
+	slices.Sort(kinds)
+	text := did + countOf(r.Records)
+	if len(kinds) > 0 {
+		text += " (" + strings.Join(kinds, ", ") + ")"
+	}
+	w.Line(text + ", " + settingsOf(r.Settings))
+	if r.SettingsKept > 0 {
+		w.Line(fmt.Sprintf("%s of the store stay as they are", settingsOf(r.SettingsKept)))
+	}
+	switch {
+	case r.Records == 0:
+	case r.Kept:
+		w.Line("Ids, times and revisions are those of the file")
+	default:
+		w.Line("The records have new ids; --json lists them")
+	}
+}
+
+func (a *App) restoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore SNAPSHOT DIRECTORY",
+		Short: "Make a data directory of a backup",
+		Long: `Makes a new data directory of a file that loci backup wrote, after checking all
+of it, and builds its index. The directory must not exist. The snapshot is only
+read.
+
+  loci backup memories.backup
+  loci restore memories.backup ~/restored
+  loci --data ~/restored recall "tide table"`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := a.WithTimeout(cmd.Context())
+			defer cancel()
+			p := a.Progress("Restore")
+			db, err := loci.Restore(ctx, args[0], args[1], &loci.Options{Progress: p.Update})
+			p.Close()
+			if err != nil {
+				return err
+			}
+			h, err := db.Health(ctx)
+			dir := db.Directory()
+			if err = errors.Join(err, db.Close()); err != nil {
+				return first(err)
+			}
+			return a.Print(map[string]any{"directory": dir, "revision": h.Revision, "records": h.RecordCount}, func(w *Painter) {
+				w.Line(fmt.Sprintf("Restored %s, revision %d, to %s", countOf(h.RecordCount), h.Revision, clean(dir)))
+				w.Line("Use it with: loci --data " + clean(dir))
+			})
+		},
+	}
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/loci-memory/loci/op"
+)
+
+// TestTransfer moves a store by export and import, and by backup and restore.
+func TestTransfer(t *testing.T) {
+	folder := t.TempDir()
+	at := func(name string) string { return filepath.Join(folder, name) }
+	in := ""
+	run := func(code int, args ...string) outcome {
+		t.Helper()
+		got := cmdLine{args: args, stdin: in}.run(t)
+		if got.code != code {
+			t.Fatalf("loci %s: %+v", strings.Join(args, " "), got)
+		}
+		return got
+	}
+	a, b, c := "--data="+at("a"), "--data="+at("b"), "--data="+at("c")
+	run(0, a, "remember", "The tide table is updated weekly.")
+	run(0, a, "remember", "Lamps are lit at seven.", "--namespace", "harbour")
+
+	got := run(0, a, "export", at("all.jsonl"))
+	if !strings.Contains(got.stdout, "Exported everything: 2 records, 0 settings, revision 2") {
+		t.Errorf("%+v", got)
+	}
+	if got := run(op.ExitFailed, a, "export", at("all.jsonl")); !strings.Contains(got.stderr, "exists") {
+		t.Errorf("%+v", got)
+	}
+	piped := run(0, a, "export", "--namespace", "harbour")
+	if strings.Count(piped.stdout, "\n") != 2 || !strings.Contains(piped.stderr, "namespace harbour: 1 record") {
+		t.Errorf("%+v", piped)
+	}
+	if all := run(0, a, "export", "-", "--namespace", "harbour", "--all", "--quiet"); strings.Count(all.stdout, "\n") != 3 || all.stderr != "" {
+		t.Errorf("%+v", all)
+	}
+
+	if got := run(0, b, "import", at("all.jsonl"), "--dry-run"); !strings.Contains(got.stdout, "Would import 2 records (memory 2)") {
+		t.Errorf("%+v", got)
+	}
+	run(0, b, "import", at("all.jsonl"))
+	if got := run(0, b, "recall", "tide"); !strings.Contains(got.stdout, "updated weekly") {
+		t.Errorf("%+v", got)
+	}
+	in = piped.stdout
+	var report struct {
+		Kept bool              `json:"kept"`
+		IDs  map[string]string `json:"ids"`
+	}
+	got = run(0, b, "import", "--json")
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || report.Kept || report.IDs["2"] != "3" {
+		t.Errorf("%v: %+v", err, got)
+	}
+	in = "nonsense"
+	if got := run(op.ExitUsage, b, "import", "-"); !strings.Contains(got.stderr, "line 1") {
+		t.Errorf("%+v", got)
+	}
+	in = ""
+	run(op.ExitFailed, b, "import", at("missing"))
+
+	run(0, a, "backup", at("snapshot"))
+	got = run(0, a, "restore", at("snapshot"), at("c"))
+	if !strings.Contains(got.stdout, "Restored 2 records, revision 2") {
+		t.Errorf("%+v", got)
+	}
+	if got := run(0, c, "recall", "lamps", "--namespace", "harbour"); !strings.Contains(got.stdout, "seven") {
+		t.Errorf("%+v", got)
+	}
+	run(op.ExitFailed, a, "restore", at("snapshot"), at("c"))
+	run(op.ExitUsage, a, "restore", at("all.jsonl"), at("d"))
+	run(op.ExitUsage, a, "restore", at("snapshot"))
+	if _, err := os.Stat(at("d")); err == nil {
+		t.Error("a failed restore made a folder")
+	}
+}
