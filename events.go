@@ -169,6 +169,10 @@ type trace struct {
 	began  time.Time
 	last   time.Time
 	stages map[string]float64
+	// enclosing is one of several searches in a row that count as one: their
+	// events are summed up instead of sent.
+	enclosing          bool
+	candidates, folded int
 }
 
 func (s *eventSinks) trace() *trace {
@@ -201,8 +205,30 @@ func (t *trace) finish(e *engine, candidates, folded, hits int, degraded []Degra
 	if t == nil {
 		return
 	}
+	if t.enclosing {
+		t.candidates += candidates
+		t.folded += folded
+		return
+	}
 	e.sinks.send(t.feed, LogEvent{TS: e.timestamp(), Kind: "search", MS: milliseconds(time.Since(t.began)), Stages: t.stages,
 		Candidates: candidates, Folded: folded, Hits: hits, Degraded: degraded})
+}
+
+// enclose makes the trace one of several searches that count as one.
+func (t *trace) enclose() *trace {
+	if t != nil {
+		t.enclosing = true
+	}
+	return t
+}
+
+// finishEnclosing sends the one event of the searches so far.
+func (t *trace) finishEnclosing(e *engine, hits int, degraded []Degrade) {
+	if t == nil {
+		return
+	}
+	t.enclosing = false
+	t.finish(e, t.candidates, t.folded, hits, degraded)
 }
 
 func (e *engine) logRebuild(took time.Duration, run *rebuildRun) {
