@@ -303,6 +303,9 @@ func (p *searchPlan) indexFilter(tx *store.ReadTx) (f index.Filter, any bool, er
 		}
 		f.Threads = []int64{thread}
 	}
+	for _, id := range p.filter.noteIDs { // only chunks are left, which stand in their notes
+		f.Threads = append(f.Threads, int64(id))
+	}
 	if p.filter.From != nil {
 		f.HasFrom, f.CreatedFrom = true, *p.filter.From
 	}
