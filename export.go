@@ -134,13 +134,19 @@ func (db *DB) Export(ctx context.Context, w io.Writer, opts *ExportOptions) (*Ex
 		}
 	}
 	x := &exporter{buf: bufio.NewWriterSize(w, 1<<16), opts: opts}
-	x.enc = json.NewEncoder(x)
-	x.enc.SetEscapeHTML(false)
+	x.enc = jsonLines(x)
 	err := e.read(ctx, func(tx *store.ReadTx) error { return x.run(ctx, e, tx) })
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	return &x.report, nil
+}
+
+// jsonLines writes values as an export has them.
+func jsonLines(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc
 }
 
 // exporter is one export under way.
