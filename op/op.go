@@ -166,6 +166,7 @@ var defaultTable = sync.OnceValue(func() *Table {
 	ops = append(ops, memoryOps()...)
 	ops = append(ops, graphOps()...)
 	ops = append(ops, graphViewOps()...)
+	ops = append(ops, graphTextOps()...)
 	ops = append(ops, predicateOps()...)
 	ops = append(ops, searchOps()...)
 	ops = append(ops, storeOps()...)

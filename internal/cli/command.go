@@ -24,6 +24,9 @@ func (a *App) addOperations(root *cobra.Command) {
 			}
 		}
 		cmd := a.operationCommand(o, kebab(name))
+		if o.Name == "graph.import_text" {
+			cmd = a.importTextCommand(o, kebab(name))
+		}
 		if strings.Contains(name, "_") {
 			cmd.Aliases = []string{name}
 		}
@@ -32,8 +35,6 @@ func (a *App) addOperations(root *cobra.Command) {
 			switch o.Name {
 			case "remember", "recall", "search", "health":
 				cmd.GroupID = groupEveryday
-			case "search_preset":
-				cmd.Aliases = append(cmd.Aliases, "preset")
 			}
 		}
 		parent.AddCommand(cmd)
