@@ -83,7 +83,7 @@ func (f *noteFolder) resolve(path string) (rel string, err error) {
 		if err := note.CheckRel(lexical); err != nil {
 			return "", err
 		}
-		return "", errs.Wrap(errs.IO, plainCause(err), "the file cannot be found")
+		return "", unreadable(err)
 	}
 	if rel, under = f.relative(f.real, resolved); !under {
 		return "", outsideRoot()
@@ -133,6 +133,9 @@ func (f *noteFolder) read(rel string) (*noteContent, error) {
 func unreadable(err error) error {
 	if errs.CodeOf(err) != "" {
 		return err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return errs.New(errs.IO, "there is no such file")
 	}
 	return errs.Wrap(errs.IO, plainCause(err), "the file cannot be read")
 }

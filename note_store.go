@@ -57,7 +57,7 @@ func checkRoot(dir string) (string, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
-		return "", &errs.Error{Code: errs.Validation, Field: "root", Message: "must be a folder that exists", Err: plainCause(err)}
+		return "", errs.Invalid("root", "must be a folder that exists and can be read")
 	case !info.IsDir():
 		return "", errs.Invalid("root", "must be a folder, not a file")
 	}

@@ -28,7 +28,10 @@ type Spec struct {
 	// Positional names the string fields that a command line may take as plain
 	// arguments, in order. The last one takes all that is left.
 	Positional []string
-	// Covers lists the Go methods that the operation makes reachable, such as
+	// LocalPaths names the string fields that hold a path. A command line takes
+	// relative ones and makes them absolute.
+	LocalPaths []string
+	// Covers lists the Go methods and functions that the operation makes reachable, such as
 	// "MemoryStore.Upsert".
 	Covers []string
 
@@ -168,6 +171,7 @@ var defaultTable = sync.OnceValue(func() *Table {
 	ops = append(ops, graphViewOps()...)
 	ops = append(ops, graphTextOps()...)
 	ops = append(ops, predicateOps()...)
+	ops = append(ops, noteOps()...)
 	ops = append(ops, searchOps()...)
 	ops = append(ops, storeOps()...)
 	return NewTable(ops...)

@@ -206,11 +206,12 @@ func TestDeclarations(t *testing.T) {
 
 // TestEveryMethod holds that no exported method is forgotten.
 func TestEveryMethod(t *testing.T) {
-	methods := map[string]bool{}
+	methods := map[string]bool{"ChunkText": true} // functions are not listed by reflection
 	for name, typ := range map[string]reflect.Type{
 		"DB":          reflect.TypeFor[*loci.DB](),
 		"MemoryStore": reflect.TypeFor[*loci.MemoryStore](),
 		"GraphStore":  reflect.TypeFor[*loci.GraphStore](),
+		"NoteStore":   reflect.TypeFor[*loci.NoteStore](),
 	} {
 		for m := range typ.Methods() {
 			methods[name+"."+m.Name] = true

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +105,10 @@ var samples = []sample{
 	{op: "graph.neighbors", input: `{"id":"6"}`, args: []string{"graph", "neighbors", "6"}, want: `"name":"Lamp"`},
 	{op: "graph.neighbors", input: `{"id":"8"}`, args: []string{"graph", "neighbors", "8"}, code: loci.ErrNotFound},
 	{op: "graph.events_for_entity", input: `{"id":"7","filter":{"tags":["night"]}}`, args: []string{"graph", "events-for-entity", "7", "--tags", "night"}, want: `"name":"Storm"`},
+	{op: "search_with_context", input: `{"query":"ada","context_limit":3}`,
+		args: []string{"search-with-context", "ada", "--context-limit", "3"}, want: `"context":{`},
+	{op: "search_preset", input: `{"preset":"broad","query":"ada","budget":{"memory_chars":500}}`,
+		args: []string{"preset", "ada", "--preset", "broad", "--budget-memory-chars", "500"}, want: `"context_events":[`},
 	{op: "search", input: `{"query":"ada","kinds":["relation"]}`, args: []string{"search", "ada", "--kinds", "relation"}, want: `"key":"relation:8"`},
 	{op: "graph.import_text", input: `{"text":"keeps(Ada) = Log\nkeeps(Ada, Key)","scope":"private","tags":["kin"]}`, want: `"value":{"entities":3,"relations":2}`},
 	{op: "graph.import_text", input: `{"text":"keeps(Ada)"}`, code: loci.ErrValidation},
@@ -138,6 +145,36 @@ var samples = []sample{
 	{op: "graph.delete_by_filter", input: `{"all":true,"dry_run":true}`, args: []string{"graph", "delete-by-filter", "--all", "--dry-run"}, want: `"value":3`},
 	{op: "graph.delete_by_filter", input: `{"filter":{"namespace":"default","scopes":["public"]}}`,
 		args: []string{"graph", "delete-by-filter", "--namespace", "default", "--scope", "public"}, want: `"value":3`},
+	{op: "notes.root", input: `{}`, args: []string{"notes", "root"}, want: `"root":""`},
+	{op: "notes.upsert_file", input: `{"path":"log.md"}`, args: []string{"notes", "upsert-file", "log.md"}, code: loci.ErrValidation},
+	{op: "notes.set_root", input: `{"root":"{notes}/nothing"}`, args: []string{"notes", "set-root", "{notes}/nothing"}, code: loci.ErrValidation},
+	{op: "notes.set_root", input: `{"root":"{notes}"}`, args: []string{"notes", "set-root", "{notes}"}, want: `"revision":`},
+	{op: "notes.root", input: `{}`, args: []string{"notes", "root"}, want: `"root":"`},
+	{op: "notes.upsert_file", input: `{"path":"harbour/log.md","tags":["Ship"],"chunk_chars":100}`,
+		args: []string{"notes", "upsert-file", "harbour/log.md", "--tags", "Ship", "--chunk-chars", "100"}, want: `"tags":["harbour","log","ship"]`},
+	{op: "notes.upsert_file", input: `{"path":"nothing.md"}`, args: []string{"notes", "upsert-file", "nothing.md"}, code: loci.ErrIO},
+	{op: "notes.upsert_file", input: `{"path":"{notes}/../x.md"}`, args: []string{"notes", "upsert-file", "{notes}/../x.md"}, code: loci.ErrValidation},
+	{op: "notes.sync_dir", input: `{"dry_run":true,"tags":["crew"]}`, args: []string{"notes", "sync-dir", "--dry-run", "--tags", "crew"}, want: `"added":1,"changed":1`},
+	{op: "notes.sync_dir", input: `{}`, args: []string{"notes", "sync-dir"}, want: `"skipped":1`},
+	{op: "notes.sync_dir", input: `{"namespace":"elsewhere"}`, args: []string{"notes", "sync-dir", "--namespace", "elsewhere"}, code: loci.ErrValidation},
+	{op: "notes.list", input: `{"limit":1}`, args: []string{"notes", "list", "--limit", "1"}, want: `"next_cursor":"{note}"`},
+	{op: "notes.get", input: `{"id":"{note}"}`, args: []string{"notes", "get", "{note}"}, want: `"title":"log"`},
+	{op: "notes.get", input: `{"id":"{note+1}"}`, args: []string{"notes", "get", "{note+1}"}, code: loci.ErrNotFound},
+	{op: "notes.get_chunk", input: `{"id":"{note+2}"}`, args: []string{"notes", "get-chunk", "{note+2}"}, want: `"content":"The *walrus* came back."`},
+	{op: "notes.get_chunk", input: `{"id":"{note}"}`, args: []string{"notes", "get-chunk", "{note}"}, code: loci.ErrNotFound},
+	{op: "notes.chunks", input: `{"note_id":"{note}","limit":1}`, args: []string{"notes", "chunks", "{note}", "--limit", "1"}, want: `"next_cursor":"1"`},
+	{op: "notes.chunks", input: `{"note_id":"{note}","after":"1"}`, args: []string{"notes", "chunks", "{note}", "--after", "1"}, want: `"ordinal":1`},
+	{op: "notes.chunks", input: `{"note_id":"77"}`, args: []string{"notes", "chunks", "77"}, code: loci.ErrNotFound},
+	{op: "search", input: `{"query":"walrus","filter":{"note_ids":["{note}"]}}`, args: []string{"search", "walrus", "--note-ids", "{note}"}, want: `"note_chunks":1`},
+	{op: "search", input: `{"query":"walrus","top_chunks_per_note":0}`, args: []string{"search", "walrus", "--top-chunks-per-note", "0"}, want: `"key":"chunk:{note+2}"`},
+	{op: "chunk_text", input: `{"content":"one\n\ntwo","target":16}`, args: []string{"chunk-text", "--content", "one\n\ntwo", "--target", "16"}, want: `"offset":3`},
+	{op: "chunk_text", input: `{"content":"x","target":15}`, args: []string{"chunk-text", "--content", "x", "--target", "15"}, code: loci.ErrValidation},
+	{op: "notes.delete", input: `{"id":"{note}"}`, args: []string{"notes", "delete", "{note}"}, want: `"value":true`},
+	{op: "notes.delete", input: `{"id":"{note}"}`, args: []string{"notes", "delete", "{note}"}, want: `"value":false`},
+	{op: "notes.delete_by_filter", input: `{}`, args: []string{"notes", "delete-by-filter"}, code: loci.ErrValidation},
+	{op: "notes.delete_by_filter", input: `{"all":true,"filter":{"tags":["crew"]}}`, args: []string{"notes", "delete-by-filter", "--all", "--tags", "crew"}, want: `"value":1`},
+	{op: "notes.unset_root", input: `{}`, args: []string{"notes", "unset-root"}, want: `"value":true`},
+	{op: "notes.unset_root", input: `{}`, args: []string{"notes", "unset-root"}, want: `"value":false`},
 	{op: "update_index", input: `{}`, args: []string{"update-index"}, want: `"pending_index_updates":0`},
 	{op: "rebuild_indexes", input: `{}`, args: []string{"rebuild-indexes"}, want: `"index_usable":true`},
 	{op: "rebuild_progress", input: `{}`, args: []string{"rebuild-progress"}, want: `"active":false`},
@@ -148,9 +185,16 @@ var samples = []sample{
 	{op: "health", input: `{"deep":true}`, args: []string{"health", "--deep"}, want: `"integrity":"ok"`},
 }
 
-// in gives the sample with a folder for its files in the place of {tmp}.
-func (s sample) in(folder string) sample {
-	fill := func(text string) string { return strings.ReplaceAll(text, "{tmp}", filepath.ToSlash(folder)) }
+// in gives the sample with a folder for its files in the place of {tmp}, and the
+// folder beside it that holds notes in the place of {notes}. {note} is the id of
+// the note that was written last, {note+1} that of its first chunk.
+func (s sample) in(folder string, note int) sample {
+	notes := filepath.ToSlash(filepath.Join(filepath.Dir(folder), "notes"))
+	fill := func(text string) string {
+		return strings.NewReplacer("{tmp}", filepath.ToSlash(folder), "{notes}", notes,
+			"{note}", fmt.Sprint(note), "{note+1}", fmt.Sprint(note+1), "{note+2}", fmt.Sprint(note+2)).Replace(text)
+	}
+	s.want = fill(s.want)
 	s.input, s.args = fill(s.input), slices.Clone(s.args)
 	for i, arg := range s.args {
 		s.args[i] = fill(arg)
@@ -200,7 +244,14 @@ func TestEverySurface(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	sampled := map[string]bool{}
+	note := 0
 	files := t.TempDir()
+	for name, text := range map[string]string{"harbour/log.md": "# Log\n\nThe *walrus* came back.\n", "crew.md": "Nobody.", "bad.md": "\xff\xfe\xfd"} {
+		path := filepath.Join(files, "notes", filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, folder := range []string{"cli", "http"} {
 		if err := os.Mkdir(filepath.Join(files, folder), 0o700); err != nil {
 			t.Fatal(err)
@@ -212,8 +263,8 @@ func TestEverySurface(t *testing.T) {
 			t.Fatalf("there is no operation %s", s.op)
 		}
 		name := s.op + " " + s.input
-		onCLI := s.in(filepath.Join(files, "cli"))
-		s = s.in(filepath.Join(files, "http"))
+		onCLI := s.in(filepath.Join(files, "cli"), note)
+		s = s.in(filepath.Join(files, "http"), note)
 		args := onCLI.args
 		if len(args) == 0 {
 			args = []string{"call", s.op, onCLI.input}
@@ -230,6 +281,12 @@ func TestEverySurface(t *testing.T) {
 			continue
 		}
 		sampled[s.op] = true
+		if receipt, ok := fromHTTP.Result.(map[string]any); ok && s.op == "notes.upsert_file" {
+			id := receipt["value"].(map[string]any)["id"].(string)
+			if note, err = strconv.Atoi(id); err != nil {
+				t.Fatal(err)
+			}
+		}
 		raw, err := marshal(fromHTTP.Result)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -216,6 +217,9 @@ func (a *App) operationInput(cmd *cobra.Command, o *op.Operation, in *inputFlags
 		}
 		objects[f.path[0]][f.path[1]] = v
 	}
+	if err := absolute(fields, o.LocalPaths); err != nil {
+		return nil, err
+	}
 	return a.fillDefaults(o, o.InputSchema(), base, func(m map[string]json.RawMessage) error {
 		for name, v := range fields {
 			m[name] = v
@@ -233,6 +237,25 @@ func (a *App) operationInput(cmd *cobra.Command, o *op.Operation, in *inputFlags
 		}
 		return nil
 	})
+}
+
+// absolute makes typed paths absolute: a store may be elsewhere, and a root is
+// kept for other days.
+func absolute(fields map[string]json.RawMessage, names []string) error {
+	for _, name := range names {
+		var path string
+		if fields[name] == nil || json.Unmarshal(fields[name], &path) != nil || path == "" {
+			continue
+		}
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return errs.Wrap(errs.IO, err, "the path could not be resolved")
+		}
+		if fields[name], err = marshal(abs); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fillDefaults puts fields from flags and the namespace and scope in force into
