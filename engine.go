@@ -389,6 +389,7 @@ func (e *engine) follow(ctx context.Context, ix index.Index, from int64) error {
 func (e *engine) changesOf(tx *store.ReadTx, ix index.Index, entries []store.JournalEntry) ([]index.Change, error) {
 	seen := make(map[int64]bool, len(entries))
 	var changes []index.Change
+	var docs []*index.Document // of the changes, nil for those that are gone
 	for _, entry := range entries {
 		if seen[entry.ID] {
 			continue
@@ -403,10 +404,21 @@ func (e *engine) changesOf(tx *store.ReadTx, ix index.Index, entries []store.Jou
 		if err != nil {
 			return nil, err
 		}
-		if d != nil {
-			change.Doc = ix.Prepare(d)
+		changes, docs = append(changes, change), append(docs, d)
+	}
+	var failed atomic.Pointer[any]
+	parallel(len(docs), func(i int) {
+		defer func() {
+			if p := recover(); p != nil {
+				failed.Store(&p) // for the goroutine that can deal with it
+			}
+		}()
+		if docs[i] != nil {
+			changes[i].Doc = ix.Prepare(docs[i])
 		}
-		changes = append(changes, change)
+	})
+	if p := failed.Load(); p != nil {
+		panic(*p)
 	}
 	return changes, nil
 }

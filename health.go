@@ -14,6 +14,7 @@ type HealthReport struct {
 	Revision            int64            `json:"revision"`
 	IndexedRevision     int64            `json:"indexed_revision"`
 	PendingIndexUpdates int64            `json:"pending_index_updates"`
+	JournalLength       int64            `json:"journal_length"` // revisions whose changes are kept for indexes that do not have them on disk
 	IndexUsable         bool             `json:"index_usable"`
 	IndexedDocuments    int64            `json:"indexed_documents"`
 	RecordCount         int64            `json:"record_count"`
@@ -74,6 +75,7 @@ func (e *engine) health() *HealthReport {
 	report := &HealthReport{
 		SchemaVersion: store.SchemaVersion,
 		Revision:      c.Revision,
+		JournalLength: c.Revision - c.JournalFloor,
 		RecordCount:   c.Records(),
 		Counts:        map[string]int64{},
 		LastDegraded:  e.degraded.list(),

@@ -322,7 +322,7 @@ func forget(a answer) answer {
 		return a
 	}
 	m = maps.Clone(m)
-	for _, name := range []string{"integrity", "integrity_at_us", "processed", "bytes"} {
+	for _, name := range []string{"integrity", "integrity_at_us", "processed", "bytes", "journal_length"} {
 		delete(m, name)
 	}
 	if m["active"] == false {

@@ -37,6 +37,7 @@ type finding struct {
 type doctor struct {
 	app      *App
 	dir      string
+	files    *loci.Inspection // nil until look has read them
 	findings []finding
 }
 
@@ -49,9 +50,10 @@ func (a *App) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the data directory and say what to do about each finding",
-		Long: `Checks versions, settings, the data directory, its file system, who holds it, the
-database and the index. It makes no store where there is none. The exit code is
-1 when something does not work, and 5 when another process holds the data.`,
+		Long: `Checks versions, settings, the data directory, its file system and free space, its
+files, who holds it, the database and the index. It makes no store where there is
+none. The exit code is 1 when something does not work, and 5 when another process
+holds the data; what the files tell is shown then as well.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := a.WithTimeout(cmd.Context())
@@ -71,7 +73,7 @@ database and the index. It makes no store where there is none. The exit code is
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&deep, "deep", true, "also check the database's integrity, which reads every page")
+	cmd.Flags().BoolVar(&deep, "deep", false, "also check the database's integrity, which reads every page")
 	return cmd
 }
 
@@ -120,10 +122,18 @@ func (d *doctor) run(ctx context.Context, deep bool) int {
 	}
 	d.fileSystem()
 	if !d.storeThere() {
+		d.space()
 		d.add("store", levelNote, "there is none yet", "The first write makes it: loci remember \"...\"")
 		return d.code()
 	}
-	d.store(ctx, deep)
+	if !d.look() {
+		return d.code()
+	}
+	d.space()
+	d.filesFound()
+	if d.files.Database.Problem == nil {
+		d.store(ctx, deep)
+	}
 	return d.code()
 }
 
@@ -228,16 +238,8 @@ func (d *doctor) fileSystem() {
 
 // storeThere says whether the directory holds a store, without opening it.
 func (d *doctor) storeThere() bool {
-	entries, err := os.ReadDir(d.dir)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		if !e.IsDir() && strings.HasSuffix(e.Name(), ".db") {
-			return true
-		}
-	}
-	return false
+	_, err := os.Stat(filepath.Join(d.dir, "loci.db"))
+	return err == nil
 }
 
 // store opens the store and looks inside.
@@ -274,6 +276,11 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 	default:
 		d.add("database", levelNote, "integrity not checked", "Check it with: loci doctor --deep")
 	}
+	if h.JournalLength > longJournal {
+		d.add("journal", levelWarning, fmt.Sprintf("it holds %d revisions", h.JournalLength), "The index was not written out for long. Do that with: loci rebuild-indexes")
+	} else {
+		d.add("journal", levelOK, fmt.Sprintf("%d revisions", h.JournalLength), "")
+	}
 	switch {
 	case !h.IndexUsable && db.RebuildProgress().Active:
 		d.add("index", levelWarning, "it is being built anew; until then searches are degraded", "Finish that with: loci rebuild-indexes")
@@ -285,6 +292,10 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 		d.add("index", levelOK, fmt.Sprintf("%d documents at revision %d", h.IndexedDocuments, h.IndexedRevision), "")
 	}
 }
+
+// longJournal is a number of revisions that the index should have brought to
+// disk long before.
+const longJournal = 1_000_000
 
 func countOf(n int64) string {
 	if n == 1 {

@@ -1,0 +1,14 @@
+//go:build linux || darwin || freebsd
+
+package cli
+
+import "golang.org/x/sys/unix"
+
+// freeBytes is the space that is left for this user where dir lies.
+func freeBytes(dir string) (uint64, bool) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, false
+	}
+	return uint64(s.Bavail) * uint64(s.Bsize), true
+}
