@@ -46,6 +46,7 @@ type SearchRequest struct {
 	GroupBy          GroupBy    `json:"group_by,omitempty"`         // default none
 	RecencyWeight    float64    `json:"recency_weight,omitempty"`   // adds up to this share of the best score to new records
 	StrengthWeight   float64    `json:"strength_weight,omitempty"`  // likewise to strong memories
+	GraphWeight      float64    `json:"graph_weight,omitempty"`     // weight of a path of what the graph relates to the best text hits
 	WithTotal        bool       `json:"with_total,omitempty"`       // count all matching records
 	Explain          bool       `json:"explain,omitempty"`
 	NoText           bool       `json:"no_text,omitempty"`             // leave the text path out
@@ -82,6 +83,7 @@ type Explain struct {
 	ThreadAdd    float64       `json:"thread_add,omitempty"`    // what thread_weight added
 	RecencyAdd   float64       `json:"recency_add,omitempty"`
 	StrengthAdd  float64       `json:"strength_add,omitempty"`
+	GraphAdd     float64       `json:"graph_add,omitempty"` // what the graph path gave
 }
 
 // ExplainTerm is one matching term and its share of the BM25 score.

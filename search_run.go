@@ -1,6 +1,7 @@
 package loci
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -139,7 +140,7 @@ func (r *SearchRequest) plan() (*searchPlan, error) {
 		value float64
 	}{
 		{"neighbour_weight", r.NeighbourWeight}, {"thread_weight", r.ThreadWeight},
-		{"recency_weight", r.RecencyWeight}, {"strength_weight", r.StrengthWeight},
+		{"recency_weight", r.RecencyWeight}, {"strength_weight", r.StrengthWeight}, {"graph_weight", r.GraphWeight},
 	} {
 		if !(w.value >= 0 && w.value <= maxShare) {
 			return nil, errs.Invalid(w.name, "must be from 0 to %d", maxShare)
@@ -211,6 +212,9 @@ func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, 
 	hits := p.fuse(found.Hits)
 	for i := range hits {
 		hits[i].folder = folders[hits[i].ID]
+	}
+	if hits, err = e.addGraphPath(tx, p, hits); err != nil {
+		return nil, err
 	}
 	t.stage("fuse")
 	candidates := len(hits)
@@ -322,6 +326,7 @@ type fusedHit struct {
 	score       float64
 	recencyAdd  float64
 	strengthAdd float64
+	graphAdd    float64
 	record      store.Stored
 	fused       float64
 
@@ -337,17 +342,27 @@ func (p *searchPlan) fuse(text []index.Hit) []fusedHit {
 	for i, h := range text {
 		path.Scores[i] = h.Score
 	}
-	var fused []float64
-	if p.fusion == FusionScore {
-		fused = rank.Scaled(path)
-	} else {
-		fused = rank.RRF(path)
-	}
+	fused := p.scale(path)
 	hits := make([]fusedHit, len(text))
 	for i, h := range text {
 		hits[i] = fusedHit{Hit: h, rank: i + 1, score: fused[i], fused: fused[i]}
 	}
 	return hits
+}
+
+// scale makes a path's scores ones that can be summed with another path's.
+func (p *searchPlan) scale(path rank.Path) []float64 {
+	if p.fusion == FusionScore {
+		return rank.Scaled(path)
+	}
+	return rank.RRF(path)
+}
+
+// sortFused sorts hits by score, ties by ascending id.
+func sortFused(hits []fusedHit) {
+	slices.SortFunc(hits, func(a, b fusedHit) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.ID, b.ID))
+	})
 }
 
 // recencyHalfLife is the age at which a record has half the recency of a new
@@ -373,20 +388,7 @@ func (e *engine) weigh(tx *store.ReadTx, p *searchPlan, hits []fusedHit) ([]fuse
 		h.strengthAdd = p.req.StrengthWeight * best * rank.Saturation(strengthOf(h.record))
 		h.score += h.recencyAdd + h.strengthAdd
 	}
-	slices.SortStableFunc(hits, func(a, b fusedHit) int {
-		switch {
-		case a.score > b.score:
-			return -1
-		case a.score < b.score:
-			return 1
-		case a.ID < b.ID:
-			return -1
-		case a.ID > b.ID:
-			return 1
-		default:
-			return 0
-		}
-	})
+	sortFused(hits)
 	return hits, nil
 }
 
@@ -414,7 +416,10 @@ func (p *searchPlan) load(tx *store.ReadTx, hits []fusedHit) error {
 func (h *fusedHit) result(p *searchPlan, view index.View, q index.Query) SearchHit {
 	head := h.record.Head()
 	bm25 := h.BM25
-	out := SearchHit{Key: fmt.Sprintf("%s:%d", kindOf(head.Kind), h.ID), Score: h.score, TextScore: &bm25, Record: recordOf(h.record)}
+	out := SearchHit{Key: fmt.Sprintf("%s:%d", kindOf(head.Kind), h.ID), Score: h.score, Record: recordOf(h.record)}
+	if h.rank > 0 {
+		out.TextScore = &bm25
+	}
 	if p.req.GroupBy == GroupThread && head.Thread != "" {
 		out.Key = "thread:" + head.Thread
 	}
@@ -423,8 +428,10 @@ func (h *fusedHit) result(p *searchPlan, view index.View, q index.Query) SearchH
 	}
 	if p.req.Explain {
 		x := &Explain{TextRank: h.rank, TextScore: h.Hit.Score, Round: roundNames[h.Round], Terms: []ExplainTerm{}, FusedScore: h.fused,
-			NeighbourAdd: h.NeighbourAdd, ThreadAdd: h.ThreadAdd, RecencyAdd: h.recencyAdd, StrengthAdd: h.strengthAdd}
+			NeighbourAdd: h.NeighbourAdd, ThreadAdd: h.ThreadAdd, RecencyAdd: h.recencyAdd, StrengthAdd: h.strengthAdd, GraphAdd: h.graphAdd}
 		switch {
+		case h.rank == 0:
+			x.Round = ""
 		case h.folder:
 			x.Round, q.Field, q.Chars = "folder", index.FieldPath, nil
 		case h.Round == index.RoundChar:

@@ -25,6 +25,7 @@ type evalOptions struct {
 	depth           int
 	neighbourWeight float64
 	threadWeight    float64
+	graphWeight     float64
 	tune            bool
 }
 
@@ -41,7 +42,10 @@ DIRECTORY is the folder of one set (docs.jsonl, queries.jsonl, qrels.tsv and
 perhaps groups.tsv), with --task for a variant of it, or a folder of such
 folders, with --task for the set. "--task all" measures every task it knows.
 With --tune the weights of neighbours and threads are chosen on all
-conversations but one and reported on that one, for each in turn.`,
+conversations but one and reported on that one, for each in turn.
+With --graph-weight a set's triples.tsv (subject, relation, object, separated by
+tabs) becomes a graph, documents are tagged with their titles, and what the graph
+relates to the best text hits joins the ranking.`,
 		Example: `  loci eval data/scifact --run scifact.run
   loci eval data --task xquad:zh
   loci eval data/locomo --neighbour-weight 0.5 --thread-weight 0.5
@@ -60,6 +64,7 @@ conversations but one and reported on that one, for each in turn.`,
 	f.IntVar(&o.depth, "depth", 100, "how many results to ask for")
 	f.Float64Var(&o.neighbourWeight, "neighbour-weight", 0, "share of the better neighbour's score")
 	f.Float64Var(&o.threadWeight, "thread-weight", 0, "share of the thread's own score")
+	f.Float64Var(&o.graphWeight, "graph-weight", 0, "weight of the path through the graph of the set's triples")
 	f.BoolVar(&o.tune, "tune", false, "choose the two weights, leaving one conversation out")
 	return cmd
 }
@@ -113,6 +118,7 @@ type evalResult struct {
 	Documents       int       `json:"documents"`
 	NeighbourWeight float64   `json:"neighbour_weight"`
 	ThreadWeight    float64   `json:"thread_weight"`
+	GraphWeight     float64   `json:"graph_weight,omitempty"`
 	MSPerQuery      float64   `json:"ms_per_query"`
 	Tuned           *tuned    `json:"tuned,omitempty"`
 }
@@ -203,11 +209,22 @@ func evalTask(ctx context.Context, a *cli.App, root, task string, o evalOptions,
 		return r, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := loadSet(ctx, a, db, set); err != nil {
+	var graph *loci.GraphBatch
+	if o.graphWeight > 0 {
+		if graph, err = readTriples(root, task); err != nil {
+			return r, err
+		}
+	}
+	if err := loadSet(ctx, a, db, set, graph != nil); err != nil {
 		return r, err
 	}
+	if graph != nil {
+		if _, err := db.Graph().ApplyBatch(ctx, *graph); err != nil {
+			return r, err
+		}
+	}
 	search := func(w weights) eval.SearchFunc { return searchSet(db, set, w) }
-	w := weights{o.neighbourWeight, o.threadWeight}
+	w := weights{o.neighbourWeight, o.threadWeight, o.graphWeight}
 	began := time.Now()
 	run, err := eval.Search(ctx, set, o.depth, search(w))
 	if err != nil {
@@ -219,7 +236,7 @@ func evalTask(ctx context.Context, a *cli.App, root, task string, o evalOptions,
 			return r, &loci.Error{Code: loci.ErrIO, Field: "run", Message: "the file cannot be written", Err: err}
 		}
 	}
-	r = evalResult{Report: eval.Evaluate(set, run), Unit: set.Unit, Documents: len(set.Docs), NeighbourWeight: w.neighbour, ThreadWeight: w.thread,
+	r = evalResult{Report: eval.Evaluate(set, run), Unit: set.Unit, Documents: len(set.Docs), NeighbourWeight: w.neighbour, ThreadWeight: w.thread, GraphWeight: w.graph,
 		MSPerQuery: took.Seconds() * 1000 / float64(max(len(set.Judged()), 1))}
 	if o.tune {
 		if r.Tuned, err = tuneWeights(ctx, set, o.depth, search); err != nil {
@@ -229,13 +246,14 @@ func evalTask(ctx context.Context, a *cli.App, root, task string, o evalOptions,
 	return r, nil
 }
 
-// weights are the shares of a hit's neighbours and of its thread.
-type weights struct{ neighbour, thread float64 }
+// weights are the shares of a hit's neighbours and of its thread, and the weight
+// of the graph's path.
+type weights struct{ neighbour, thread, graph float64 }
 
 const loadBatch = 1000
 
 // loadSet stores a set's documents as memories that know their document's id.
-func loadSet(ctx context.Context, a *cli.App, db *loci.DB, set *eval.Set) error {
+func loadSet(ctx context.Context, a *cli.App, db *loci.DB, set *eval.Set, tagged bool) error {
 	p := a.Progress("Loading " + set.Task)
 	defer p.Close()
 	for from := 0; from < len(set.Docs); from += loadBatch {
@@ -249,6 +267,9 @@ func loadSet(ctx context.Context, a *cli.App, db *loci.DB, set *eval.Set) error 
 			}
 			if d.Thread != "" {
 				in.Thread, in.Position = &d.Thread, &d.Position
+			}
+			if tagged && d.Title != "" {
+				in.Tags = entityNames(d.Title)
 			}
 			id, err := json.Marshal(map[string]string{"doc": d.ID})
 			if err != nil {
@@ -264,10 +285,55 @@ func loadSet(ctx context.Context, a *cli.App, db *loci.DB, set *eval.Set) error 
 	return nil
 }
 
+// entityNames are a title and, without what stands in brackets at its end, its
+// plain name.
+func entityNames(title string) []string {
+	names := []string{title}
+	if i := strings.LastIndex(title, "("); i > 0 && strings.HasSuffix(title, ")") {
+		if plain := strings.TrimSpace(title[:i]); plain != "" {
+			names = append(names, plain)
+		}
+	}
+	return names
+}
+
+// readTriples makes a graph of the set's triples; nil for a set without any.
+func readTriples(root, task string) (*loci.GraphBatch, error) {
+	set, _, _ := strings.Cut(task, ":")
+	data, err := os.ReadFile(filepath.Join(root, set, "triples.tsv"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &loci.Error{Code: loci.ErrIO, Field: "triples.tsv", Message: "cannot be read", Err: err}
+	}
+	batch := &loci.GraphBatch{}
+	known := map[string]bool{}
+	entity := func(name string) loci.EntityRef {
+		ref := strings.ToLower(name)
+		if !known[ref] {
+			known[ref] = true
+			batch.Entities = append(batch.Entities, loci.EntityInput{Ref: ref, Name: name, Aliases: entityNames(name)})
+		}
+		return loci.EntityRef{Ref: ref}
+	}
+	for n, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+		f := strings.Split(line, "\t")
+		if len(f) != 3 {
+			return nil, &loci.Error{Code: loci.ErrValidation, Field: "triples.tsv", Message: fmt.Sprintf("line %d has %d fields, not 3", n+1, len(f))}
+		}
+		for i := range f {
+			f[i] = strings.TrimSpace(f[i])
+		}
+		batch.Relations = append(batch.Relations, loci.RelationInput{Subject: entity(f[0]), Predicate: f[1], Object: entity(f[2])})
+	}
+	return batch, nil
+}
+
 // searchSet answers a set's queries from the store.
 func searchSet(db *loci.DB, set *eval.Set, w weights) eval.SearchFunc {
 	return func(ctx context.Context, q eval.Query, k int) ([]eval.Scored, error) {
-		req := loci.SearchRequest{Query: q.Text, Limit: &k, Kinds: []loci.Kind{loci.KindMemory}, NeighbourWeight: w.neighbour, ThreadWeight: w.thread}
+		req := loci.SearchRequest{Query: q.Text, Limit: &k, Kinds: []loci.Kind{loci.KindMemory}, NeighbourWeight: w.neighbour, ThreadWeight: w.thread, GraphWeight: w.graph}
 		if q.Scope != "" {
 			req.Filter.Scopes = []string{q.Scope}
 		}
@@ -300,7 +366,7 @@ func tuneWeights(ctx context.Context, set *eval.Set, depth int, search func(weig
 	var grid []weights
 	for _, n := range []float64{0, 0.25, 0.5, 0.75, 1} {
 		for _, t := range []float64{0, 0.25, 0.5, 0.75, 1} {
-			grid = append(grid, weights{n, t})
+			grid = append(grid, weights{n, t, 0})
 		}
 	}
 	var folds []string
