@@ -49,6 +49,8 @@ func conform(t *testing.T, open opener) {
 		{"graph look-ups", conformGraphLookups},
 		{"graph references", conformGraphReferences},
 		{"graph scan", conformGraphScan},
+		{"predicates", conformPredicates},
+		{"adjacency", conformAdjacency},
 		{"notes", conformNotes},
 		{"roots of notes", conformRoots},
 	} {
