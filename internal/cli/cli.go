@@ -146,6 +146,7 @@ offline and without set-up.
 		&cobra.Group{ID: groupTools, Title: "Tools:"},
 	)
 	a.addOperations(root)
+	a.addWatch(root)
 	for _, cmd := range append([]*cobra.Command{
 		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(),
 	}, a.transferCommands()...) {

@@ -35,6 +35,8 @@ func (a *App) addOperations(root *cobra.Command) {
 			switch o.Name {
 			case "remember", "recall", "search", "health":
 				cmd.GroupID = groupEveryday
+			case "search_preset":
+				cmd.Aliases = append(cmd.Aliases, "preset")
 			}
 		}
 		parent.AddCommand(cmd)

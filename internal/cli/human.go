@@ -22,6 +22,10 @@ func renderResult(w *Painter, name string, raw json.RawMessage) error {
 		return render(raw, w, renderRecalled)
 	case "search":
 		return render(raw, w, renderSearch)
+	case "search_with_context":
+		return render(raw, w, renderContextual)
+	case "search_preset":
+		return render(raw, w, renderPreset)
 	case "memories.list":
 		return render(raw, w, renderMemories)
 	case "memories.upsert", "memories.upsert_by_judgment":
@@ -61,6 +65,9 @@ func renderResult(w *Painter, name string, raw json.RawMessage) error {
 				w.Line("There was nothing to delete")
 			}
 		})
+	}
+	if shown, err := renderNoteResult(w, name, raw); shown {
+		return err
 	}
 	return renderAny(w, raw)
 }
@@ -112,56 +119,16 @@ func renderDegraded(w *Painter, degraded []loci.Degrade) {
 
 // searchView is a search result whose records are still JSON.
 type searchView struct {
-	Hits []struct {
-		Key     string          `json:"key"`
-		Score   float64         `json:"score"`
-		Record  json.RawMessage `json:"record"`
-		Explain *loci.Explain   `json:"explain"`
-	} `json:"hits"`
+	Hits        []hitView              `json:"hits"`
 	Total       *int64                 `json:"total"`
 	Diagnostics loci.SearchDiagnostics `json:"diagnostics"`
 }
 
 func renderSearch(w *Painter, r searchView) {
 	for _, h := range r.Hits {
-		var rec struct {
-			Judgment  string   `json:"judgment"`
-			Reasoning string   `json:"reasoning"`
-			Type      string   `json:"memory_type"`
-			Tags      []string `json:"tags"`
-		}
-		// A record of a kind without these fields is shown by its key alone.
-		_ = json.Unmarshal(h.Record, &rec)
-		facts := []string{h.Key}
-		if rec.Type != "" {
-			facts = append(facts, rec.Type)
-		}
-		if len(rec.Tags) > 0 {
-			facts = append(facts, strings.Join(rec.Tags, ", "))
-		}
-		title, more := rec.Judgment, rec.Reasoning
-		if title == "" {
-			title, more = graphTitle(h.Record)
-		}
-		if title == "" {
-			title = h.Key
-		}
-		renderHit(w, title, more, h.Score, facts)
-		if e := h.Explain; e != nil {
-			terms := make([]string, len(e.Terms))
-			for i, t := range e.Terms {
-				terms[i] = fmt.Sprintf("%s %.3f", t.Term, t.Score)
-			}
-			w.Line("  " + w.Dim(clean(fmt.Sprintf("rank %d, %s, terms: %s", e.TextRank, strings.ReplaceAll(e.Round, "_", " "), strings.Join(terms, ", ")))))
-		}
+		renderRecordHit(w, h)
 	}
-	if len(r.Hits) == 0 {
-		w.Line("Nothing was found")
-	}
-	if r.Total != nil {
-		w.Line(w.Dim(fmt.Sprintf("%d of %d", len(r.Hits), *r.Total)))
-	}
-	renderDegraded(w, r.Diagnostics.Degraded)
+	renderFoot(w, len(r.Hits), r.Total, r.Diagnostics.Degraded)
 }
 
 func renderMemories(w *Painter, p loci.Page[loci.Memory]) {
