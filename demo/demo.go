@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 
 	t := &tour{ctx: ctx, db: db, Options: o, screen: &screen{w: o.Out, color: o.Color}, ids: map[string]loci.ID{}}
-	for _, step := range []func() error{t.load, t.ask, t.thread, t.filters, t.merge, t.lifecycle, t.timings} {
+	for _, step := range []func() error{t.load, t.ask, t.thread, t.filters, t.merge, t.lifecycle, t.graph, t.notes, t.timings} {
 		if err := step(); err != nil {
 			return err
 		}

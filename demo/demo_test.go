@@ -45,6 +45,11 @@ func TestRun(t *testing.T) {
 	if want := fmt.Sprintf("%d of %d questions", len(questions), len(questions)); !strings.Contains(out.String(), want) {
 		t.Errorf("not %s found what they wanted:\n%s", want, out.String())
 	}
+	for _, want := range []string{"Gertrude mother of Hamlet", "颜回 老师 孔子", "Ophelia -> Polonius -> Hamlet -> Horatio", "stage/props.md, line 13", "书房/借书.md, line 3"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
 	if t.Failed() {
 		return
 	}
