@@ -91,6 +91,20 @@ func BenchmarkGraph(b *testing.B) {
 			view(b)
 		}
 	})
+	b.Run("view after 10,000 relations", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			b.StopTimer()
+			batch := GraphBatch{Relations: make([]RelationInput, MaxBatch)}
+			for j := range batch.Relations {
+				batch.Relations[j] = RelationInput{Subject: EntityRef{ID: ID(ids[j*7])}, Predicate: fmt.Sprint("batch", i), Object: EntityRef{ID: ID(ids[j])}}
+			}
+			if _, err := g.ApplyBatch(b.Context(), batch); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+			view(b)
+		}
+	})
 	b.Run("ego, two steps", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			if _, err := g.Ego(b.Context(), ID(ids[i%len(ids)]), ReadFilter{}, EgoOptions{Depth: new(2)}); err != nil {
