@@ -338,7 +338,7 @@ func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64,
 		if CodeOf(err) != errs.Conflict {
 			return err
 		}
-		im.problems.add(n.line, err)
+		im.problems.add(n.line, explainConflict(n.record, err))
 		if im.problems.full() {
 			return im.problems.err()
 		}
@@ -351,6 +351,20 @@ func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64,
 		return err
 	}
 	return im.problems.err()
+}
+
+// explainConflict says what stands in a record's way where the store only knows
+// that something does.
+func explainConflict(r store.Stored, err error) error {
+	if e, ok := errors.AsType[*errs.Error](err); ok && e.Field == "" && e.Err != nil {
+		switch r.(type) {
+		case *store.Note:
+			return &errs.Error{Code: errs.Conflict, Field: "path", Message: "is that of a note of the same namespace and scope: delete that one first"}
+		case *store.Chunk:
+			return &errs.Error{Code: errs.Conflict, Field: "ordinal", Message: "is that of another chunk of the note"}
+		}
+	}
+	return err
 }
 
 // remap puts the ids that the file's records get in the place of those that a

@@ -113,8 +113,8 @@ func (im *importer) lines(ctx context.Context, fn func(numbered) error) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	const batchLines = 64
-	batches := make(chan []numbered, 4)
+	const batchLines, batchBytes = 64, 1 << 20
+	batches := make(chan []numbered, 2)
 	var failed error // set before batches is closed
 	go func() {
 		defer close(batches)
@@ -124,10 +124,11 @@ func (im *importer) lines(ctx context.Context, fn func(numbered) error) error {
 			}
 		}()
 		var batch []numbered
+		size := 0
 		send := func() bool {
 			select {
 			case batches <- batch:
-				batch = nil
+				batch, size = nil, 0
 				return true
 			case <-ctx.Done():
 				return false
@@ -147,7 +148,8 @@ func (im *importer) lines(ctx context.Context, fn func(numbered) error) error {
 			if err == nil {
 				n.importLine, n.err = parseLine(text, im.now)
 			}
-			if batch = append(batch, n); len(batch) == batchLines && !send() {
+			batch, size = append(batch, n), size+len(text)
+			if (len(batch) == batchLines || size >= batchBytes) && !send() {
 				return
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -243,6 +245,73 @@ func TestTransferProperty(t *testing.T) {
 	})
 }
 
+// TestImportBesideWriters imports while others write, search, export, back up
+// and rebuild: all of it is there afterwards, and the index answers as one that
+// was built anew.
+func TestImportBesideWriters(t *testing.T) {
+	source := openReal(t, t.TempDir())
+	ins := make([]MemoryInput, 3000)
+	for i := range ins {
+		ins[i] = MemoryInput{Judgment: fmt.Sprint("brought ", i%7, " in ", i), RecordInput: RecordInput{Tags: []string{"t"}}}
+	}
+	must[*Receipt[[]Memory]](t)(source.Memories().UpsertMany(t.Context(), ins))
+	header, body := exported(t, source, nil)
+	db := openReal(t, t.TempDir())
+	remember(t, db, "here before")
+	var stop atomic.Bool
+	var written atomic.Int64
+	var others sync.WaitGroup
+	for w := range 2 {
+		others.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				if _, err := db.Memories().Upsert(t.Context(), MemoryInput{Judgment: fmt.Sprint("written by ", w, " as ", i)}); err != nil {
+					t.Error(err)
+					return
+				}
+				written.Add(1)
+			}
+		})
+	}
+	others.Go(func() {
+		for !stop.Load() {
+			res, err := db.Search(t.Context(), SearchRequest{Query: "here before"})
+			if err != nil || len(res.Hits) == 0 && len(res.Diagnostics.Degraded) == 0 {
+				t.Errorf("%+v, %v", res, err)
+				return
+			}
+		}
+	})
+	others.Go(func() {
+		for i := 0; !stop.Load(); i++ {
+			if _, err := db.RebuildIndexes(t.Context()); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	const rounds = 3
+	for round := range rounds {
+		report, err := db.Import(t.Context(), strings.NewReader(header+"\n"+body), nil)
+		if err != nil || len(report.IDs) != len(ins) {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if res := search(t, db, SearchRequest{Query: "brought 3", WithTotal: true}); len(res.Diagnostics.Degraded) == 0 && *res.Total < int64((round+1)*len(ins)/7) {
+			t.Errorf("round %d: %d are found", round, *res.Total)
+		}
+	}
+	stop.Store(true)
+	others.Wait()
+	must[*HealthReport](t)(db.UpdateIndex(t.Context()))
+	h := must[*HealthReport](t)(db.DeepHealth(t.Context()))
+	if h.RecordCount != int64(rounds*len(ins))+written.Load()+1 || h.IndexedDocuments != h.RecordCount || h.PendingIndexUpdates != 0 || h.Integrity != "ok" {
+		t.Errorf("%+v, %d written", h, written.Load())
+	}
+	reqs := []SearchRequest{{Query: "brought 3", Limit: new(100)}, {Query: "written"}, {Query: "here before in 17"}}
+	got := answersOf(t, db, reqs)
+	rebuild(t, db)
+	wantAnswers(t, db, reqs, got)
+}
+
 // FuzzImportLine holds that any line is decoded or refused with a code, and that
 // what was decoded survives another round to the letter.
 func FuzzImportLine(f *testing.F) {
@@ -299,11 +368,15 @@ func BenchmarkTransfer(b *testing.B) {
 		must[*Receipt[[]Memory]](b)(db.Memories().UpsertMany(b.Context(), ins))
 	}
 	path := filepath.Join(b.TempDir(), "lines")
+	export := func() {
+		f := must[*os.File](b)(os.Create(path))
+		must[*ExportReport](b)(db.Export(b.Context(), f, nil))
+		f.Close()
+	}
+	export()
 	b.Run("export", func(b *testing.B) {
 		for b.Loop() {
-			f := must[*os.File](b)(os.Create(path))
-			must[*ExportReport](b)(db.Export(b.Context(), f, nil))
-			f.Close()
+			export()
 		}
 	})
 	for _, dry := range []bool{true, false} {
