@@ -31,11 +31,11 @@ type equivalent struct {
 	terms []string // what a record must hold to hold the word
 }
 
-var noEquivalents = &equivalents{}
+func noEquivalents() *equivalents { return &equivalents{} }
 
 func newEquivalents(words []store.Equivalent) *equivalents {
 	if len(words) == 0 {
-		return noEquivalents
+		return noEquivalents()
 	}
 	slices.SortFunc(words, func(a, b store.Equivalent) int { return cmp.Compare(a.Word, b.Word) })
 	x := &equivalents{starts: map[rune][]*equivalent{}}
@@ -195,7 +195,7 @@ func (c *equivalentsCache) changing(revision int64) {
 func (e *engine) equivalentsOf(tx *store.ReadTx, namespace string) (*equivalents, error) {
 	id, ok, err := tx.StringID(namespace)
 	if err != nil || !ok {
-		return noEquivalents, err
+		return noEquivalents(), err
 	}
 	c := &e.equivalents
 	c.mu.Lock()
@@ -206,7 +206,7 @@ func (e *engine) equivalentsOf(tx *store.ReadTx, namespace string) (*equivalents
 	}
 	words, err := tx.Equivalents(id)
 	if err != nil {
-		return noEquivalents, err
+		return noEquivalents(), err
 	}
 	x = newEquivalents(words)
 	c.mu.Lock()
