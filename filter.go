@@ -13,6 +13,7 @@ import (
 
 const (
 	maxFilterScopes = 10000
+	maxFilterNotes  = 10000
 	maxConditions   = 256
 	defaultPage     = 50
 )
@@ -51,6 +52,9 @@ func (f *ReadFilter) check(field string) (*readFilter, error) {
 	var err error
 	if out.Tags, err = validTags(field+"tags", f.Tags); err != nil {
 		return nil, err
+	}
+	if len(f.NoteIDs) > maxFilterNotes {
+		return nil, errs.Invalid(field+"note_ids", "has %d entries, at most %d are allowed", len(f.NoteIDs), maxFilterNotes)
 	}
 	for i, id := range f.NoteIDs {
 		if id < 1 {

@@ -108,7 +108,7 @@ func (f *noteFolder) relative(dir, path string) (string, bool) {
 // noteContent is a file as it was read.
 type noteContent struct {
 	data     []byte
-	modified time.Time
+	modified time.Time // see changeTime
 }
 
 // read reads a file under the folder.
@@ -203,18 +203,18 @@ func readOnce(open func() (openFile, error)) (*noteContent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(data)) != before.Size() || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
+	if int64(len(data)) != before.Size() || after.Size() != before.Size() || !changeTime(after).Equal(changeTime(before)) {
 		return nil, nil
 	}
-	return &noteContent{data: data, modified: after.ModTime()}, nil
+	return &noteContent{data: data, modified: changeTime(after)}, nil
 }
 
-// settledAfter is how old a modification time must be to say that a file did
-// not change: within the file system's resolution a second change leaves no
-// trace.
+// settledAfter is how old the time of a file's last change must be to say that
+// there was none since: within the file system's resolution a second change
+// leaves no trace.
 const settledAfter = 2 * time.Second
 
-// trusted is the modification time to remember, 0 when it says nothing.
+// trusted is the time of change to remember, 0 when it says nothing.
 func trusted(modified, now time.Time) int64 {
 	if modified.After(now.Add(-settledAfter)) {
 		return 0

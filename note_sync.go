@@ -214,7 +214,7 @@ func (y *noteSync) walk(ctx context.Context) error {
 			y.problem(rel, unreadable(err), true)
 			return nil
 		}
-		y.files = append(y.files, syncFile{rel, info.Size(), info.ModTime()})
+		y.files = append(y.files, syncFile{rel, info.Size(), changeTime(info)})
 		return nil
 	})
 	if err != nil && errs.CodeOf(err) == "" {

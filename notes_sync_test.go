@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/loci-memory/loci/internal/note"
+	"github.com/loci-memory/loci/internal/store"
 	"github.com/loci-memory/loci/internal/testkit/crash"
 )
 
@@ -269,6 +270,47 @@ func TestSyncDir(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, newNoteBox(t)) })
+	}
+}
+
+// TestSyncTrust holds that a file is not read again when nothing says that it
+// changed, and that one which took another's place is, whatever its times.
+func TestSyncTrust(t *testing.T) {
+	b := newNoteBoxAt(t, func() time.Time { return time.Now().Add(time.Hour) }) // so that all changes are long ago
+	then := time.Now().Add(-time.Hour)
+	for _, name := range []string{"a.md", "b.md", "c.md"} {
+		b.file(name, "text "+name[:1])
+		if err := os.Chtimes(filepath.Join(b.dir, name), then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.sync(SyncOptions{})
+	time.Sleep(20 * time.Millisecond) // past the resolution of the file system
+	for _, names := range [][2]string{{"a.md", "c"}, {"b.md", "a.md"}, {"c", "b.md"}} {
+		if err := os.Rename(filepath.Join(b.dir, names[0]), filepath.Join(b.dir, names[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := SyncReport{Files: 3, Unchanged: 3}
+	if runtime.GOOS == "linux" || runtime.GOOS == "darwin" {
+		want = SyncReport{Files: 3, Changed: 2, Unchanged: 1}
+	}
+	wantReport(t, b.sync(SyncOptions{}), want)
+	err := b.db.eng.read(t.Context(), func(tx *store.ReadTx) error {
+		n, err := tx.Note(int64(b.notes()["c.md"].ID))
+		if err == nil && n.Modified == 0 {
+			t.Error("the time of the last change was not kept")
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	before := stateOf(t, b.db)
+	wantReport(t, b.sync(SyncOptions{}), SyncReport{Files: 3, Unchanged: 3})
+	wantReport(t, b.sync(SyncOptions{Tags: []string{"new"}}), SyncReport{Files: 3, Changed: 3})
+	if before.revision == stateOf(t, b.db).revision {
+		t.Error("new tags made no revision")
 	}
 }
 

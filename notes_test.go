@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // noteBox is a store with a folder of notes.
@@ -15,9 +16,12 @@ type noteBox struct {
 	dir string
 }
 
-func newNoteBox(t testing.TB) *noteBox {
+func newNoteBox(t testing.TB) *noteBox { return newNoteBoxAt(t, nil) }
+
+// newNoteBoxAt is newNoteBox with a clock.
+func newNoteBoxAt(t testing.TB, clock func() time.Time) *noteBox {
 	t.Helper()
-	db, err := Open(t.Context(), t.TempDir(), &Options{WaitForIndex: true})
+	db, err := Open(t.Context(), t.TempDir(), &Options{WaitForIndex: true, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

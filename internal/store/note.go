@@ -11,7 +11,7 @@ type Note struct {
 	Path        string // relative to the namespace's root, with forward slashes
 	Bytes       int64
 	ChunkChars  int
-	Modified    int64  // the file's modification time when it was read, 0: not known
+	Modified    int64  // when the file had last changed when it was read, 0: not known
 	Fingerprint []byte // of the file's content
 }
 
@@ -251,7 +251,7 @@ func (tx *WriteTx) UpdateNote(old, n *Note) error {
 	return st.run()
 }
 
-// TouchNote remembers a file's modification time. It is a hint and no part of
+// TouchNote remembers when a file had last changed. It is a hint and no part of
 // the note, so no revision is made.
 func (tx *WriteTx) TouchNote(id, modified int64) error {
 	st, err := tx.stmt(sqlTouchNote)

@@ -4,8 +4,8 @@ package store
 //
 // A chunk keeps its note from being deleted under it. The namespace, scope and
 // path of a note stand in one unique index, which is what makes a file one
-// note; a note never changes any of them. Its modification time is a hint for
-// those who look for changed files, 0 when it says nothing.
+// note; a note never changes any of them. When the file had last changed is a
+// hint for those who look for changed files, 0 when it says nothing.
 const schemaNotes = `
 CREATE TABLE notes (
 	id           {id} REFERENCES records (id) ON DELETE CASCADE,
