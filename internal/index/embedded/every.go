@@ -84,19 +84,26 @@ func (s *searcher) holds(p *searchPart, g *group, doc uint32) bool {
 alternatives:
 	for _, alt := range g.alts {
 		for _, t := range alt {
-			c := &p.cur[t]
-			if c.seek(doc) != doc {
+			if !s.holdsTerm(p, t, doc) {
 				continue alternatives
-			}
-			if s.text {
-				if tf, extra := c.freq(); tf == extra {
-					continue alternatives
-				}
 			}
 		}
 		return true
 	}
 	return false
+}
+
+// holdsTerm says whether a document holds a term in the field that is looked at.
+func (s *searcher) holdsTerm(p *searchPart, term int, doc uint32) bool {
+	c := &p.cur[term]
+	if c.seek(doc) != doc {
+		return false
+	}
+	if s.text {
+		tf, extra := c.freq()
+		return tf != extra
+	}
+	return true
 }
 
 func (s *searcher) holdsAll(p *searchPart, order []int, doc uint32) bool {
@@ -280,6 +287,14 @@ func (s *searcher) total() (n int64) {
 		}
 	}
 	s.each(func(p *searchPart) {
+		if p.filter.list != nil && len(p.filter.list)*len(terms)*seekCost < s.totalDF(p, terms) {
+			for _, doc := range p.filter.list {
+				if !p.deleted(doc) && slices.ContainsFunc(terms, func(t int) bool { return s.holdsTerm(p, t, doc) }) {
+					n++
+				}
+			}
+			return
+		}
 		for w := p.lo; w < p.hi; w += windowDocs {
 			end := min(w+windowDocs, p.hi)
 			if !p.filter.touches(w, end) {

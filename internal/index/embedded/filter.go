@@ -154,6 +154,9 @@ func segmentFilter(s *segment, part int, f *index.Filter, buf *filterBuffers) do
 	if len(f.Threads) > 0 {
 		bm := roaring.New()
 		for _, thread := range f.Threads {
+			if thread>>32 != 0 {
+				continue // no column holds it
+			}
 			n, doc := s.threadDocs(part, uint32(thread))
 			for i := range n {
 				bm.Add(doc(i))

@@ -314,6 +314,12 @@ func checkSearch(t *testing.T, ix *Index, m model, w world) {
 	if w.IntN(6) == 0 {
 		limit = 1000
 	}
+	compareSearch(t, v, m, q, f, limit)
+}
+
+// compareSearch holds that a view answers and counts as the model does.
+func compareSearch(t *testing.T, v index.View, m model, q index.Query, f index.Filter, limit int) {
+	t.Helper()
 	got, err := v.Search(q, f, index.Options{Limit: limit, Total: true})
 	if err != nil {
 		t.Fatal(err)

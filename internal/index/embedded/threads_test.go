@@ -211,6 +211,53 @@ func randomIndex(t *testing.T, w world) (*Index, model) {
 	return ix, h.m
 }
 
+// TestFewOfMany compares searches and counts with the model where a filter leaves
+// few documents of many, as of one thread among hundreds.
+func TestFewOfMany(t *testing.T) {
+	w := world{rand.New(rand.NewPCG(3, 3))}
+	ix, err := Open(newFaultFS(), Options{Analyze: words, Version: 1, StoreID: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.Close()
+	m := model{}
+	var changes []index.Change
+	for i := range int64(2000) {
+		d := w.doc(i + 1)
+		d.Namespace, d.Kind, d.Thread = 1, 1, 100+i/10
+		m[d.ID] = d
+		changes = append(changes, index.Change{ID: d.ID, Namespace: 1, Kind: 1, Doc: ix.Prepare(d)})
+	}
+	ix.Stage(1, changes)
+	ix.Publish()
+	if err := ix.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	changes = nil
+	for id := range int64(400) {
+		delete(m, 5*id+1)
+		changes = append(changes, index.Change{ID: 5*id + 1, Namespace: 1, Kind: 1})
+	}
+	ix.Stage(2, changes)
+	ix.Publish()
+	v, _ := ix.View(2)
+	defer v.Close()
+	listed := false
+	for range 400 {
+		f := index.Filter{Namespace: 1, Kinds: []index.Kind{1}, Scopes: []int64{10, 11, 12}, Threads: []int64{100 + int64(w.IntN(210))}}
+		if w.IntN(2) == 0 {
+			f.Threads = append(f.Threads, 100+int64(w.IntN(210)), 1<<33+150)
+		}
+		q := w.query()
+		compareSearch(t, v, m, q, f, 1+w.IntN(20))
+		seg := v.(*view).segs[0].segment
+		listed = listed || segmentFilter(seg, 0, &f, new(filterBuffers)).list != nil
+	}
+	if !listed {
+		t.Error("no filter left few enough to be listed")
+	}
+}
+
 // BenchmarkStage measures taking a document into the tail, flushes included.
 func BenchmarkStage(b *testing.B) {
 	w := world{rand.New(rand.NewPCG(1, 1))}
