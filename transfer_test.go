@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/store/faultvfs"
 	"github.com/loci-memory/loci/internal/testkit/crash"
 	"pgregory.net/rapid"
 )
@@ -310,6 +311,56 @@ func TestImportBesideWriters(t *testing.T) {
 	got := answersOf(t, db, reqs)
 	rebuild(t, db)
 	wantAnswers(t, db, reqs, got)
+}
+
+// TestImportEveryFailure lets operation N of the file system fail during an
+// import, for every N: all of it is there afterwards or nothing, also for those
+// that write meanwhile, and the store opens again.
+func TestImportEveryFailure(t *testing.T) {
+	header, body := exported(t, mixed(t), nil)
+	for _, c := range []struct {
+		name   string
+		ops    faultvfs.Op
+		err    error
+		goesOn bool
+	}{{"once", faultvfs.Any, faultvfs.ErrIO, false}, {"disk full", faultvfs.Write | faultvfs.Truncate, faultvfs.ErrDiskFull, true}} {
+		fs := faultvfs.Register("import-" + c.name)
+		step := int64(1)
+		if testing.Short() {
+			step = 5
+		}
+		for n := int64(1); ; n += step {
+			dir := t.TempDir()
+			opts := &Options{WaitForIndex: true, store: store.Options{VFS: fs.Name()}}
+			db := must[*DB](t)(Open(t.Context(), dir, opts))
+			fs.FailAt(n, c.ops, c.err, c.goesOn)
+			_, err := db.Import(t.Context(), strings.NewReader(header+"\n"+body), nil)
+			failed := fs.Failed()
+			fs.FailAt(0, 0, nil, false)
+			if err != nil && CodeOf(err) != ErrIO && CodeOf(err) != ErrStorage {
+				t.Errorf("%s, operation %d: %v", c.name, n, err)
+			}
+			if err != nil {
+				remember(t, db, "written after the failure")
+			}
+			must[*HealthReport](t)(db.UpdateIndex(t.Context()))
+			if err := db.Close(); err != nil {
+				t.Errorf("%s, operation %d: %v", c.name, n, err)
+			}
+			db = openReal(t, dir)
+			_, again := exported(t, db, nil)
+			h := must[*HealthReport](t)(db.DeepHealth(t.Context()))
+			if err == nil && again != body || err != nil && h.RecordCount != 1 || h.Integrity != "ok" || h.PendingIndexUpdates != 0 {
+				t.Errorf("%s, operation %d: %v, %+v", c.name, n, err, h)
+			}
+			db.Close()
+			if !failed {
+				t.Logf("%s: %d places to fail", c.name, n)
+				break
+			}
+		}
+		fs.Close()
+	}
 }
 
 // FuzzImportLine holds that any line is decoded or refused with a code, and that

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -307,6 +308,29 @@ func TestDamagedSnapshots(t *testing.T) {
 		t.Error(n)
 	}
 	wantFiles(t, folder, "good", "plain")
+}
+
+// TestCompact keeps the last change of each record, in order.
+func TestCompact(t *testing.T) {
+	for _, c := range []struct{ ids, want []int64 }{
+		{nil, nil}, {[]int64{5}, []int64{5}}, {[]int64{1, 2, 9}, []int64{1, 2, 9}}, {[]int64{2, 1}, []int64{2, 1}},
+		{[]int64{1, 1}, []int64{1}}, {[]int64{1, 2, 1}, []int64{2, 1}}, {[]int64{1, 2, 2, 3, 1}, []int64{2, 3, 1}},
+	} {
+		var changes []Change
+		for i, id := range c.ids {
+			changes = append(changes, Change{ID: id, Doc: i})
+		}
+		var got []int64
+		for _, change := range compact(changes) {
+			got = append(got, change.ID)
+			if last := change.Doc.(int); c.ids[last] != change.ID || slices.Contains(c.ids[last+1:], change.ID) {
+				t.Errorf("%v: change %d of record %d is not its last", c.ids, last, change.ID)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.ids, got, c.want)
+		}
+	}
 }
 
 // TestRenameNew holds that nothing is ever overwritten, by either way.

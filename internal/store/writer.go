@@ -16,6 +16,7 @@ const (
 	maxWait         = 500 * time.Microsecond // for callers to come back
 	restartWait     = 100 * time.Millisecond // for readers, when the log must start anew
 	logLimitFactor  = 4
+	keptChanges     = 1 << 16 // room for the changes of a group that is kept for the next
 	operationQueued = 0
 	operationTaken  = 1
 	operationGone   = 2
@@ -247,6 +248,9 @@ func (w *writer) runGroup(first *operation) {
 	n := len(w.group)
 	w.answer(w.group, err)
 	clear(w.changes) // they hold documents
+	if cap(w.changes) > keptChanges {
+		w.changes = nil
+	}
 	w.callers = n + len(w.queue)
 	w.boundLog()
 }
@@ -476,7 +480,11 @@ func (w *writer) boundLog() {
 
 // compact keeps the last change of each record.
 func compact(changes []Change) []Change {
-	if len(changes) < 2 {
+	ascending := 1
+	for ascending < len(changes) && changes[ascending-1].ID < changes[ascending].ID {
+		ascending++
+	}
+	if ascending >= len(changes) { // as when all are new
 		return changes
 	}
 	last := make(map[int64]int, len(changes))
