@@ -120,3 +120,24 @@ func BenchmarkGraph(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkExpandQuery is about a namespace of 10,000 words in 2,500 groups.
+func BenchmarkExpandQuery(b *testing.B) {
+	var words []store.Equivalent
+	for i := range 10_000 {
+		words = append(words, store.Equivalent{Word: fmt.Sprint("w", i), Group: int64(i / 4)})
+	}
+	for _, w := range []string{"配偶", "夫妻", "伴侣"} {
+		words = append(words, store.Equivalent{Word: w, Group: 10_000})
+	}
+	x := newEquivalents(words)
+	for name, query := range map[string]string{"nothing": "阿青的邻居在哪里修船", "a group": "阿青的伴侣在哪里修船", "English": "who repairs w77 of the old harbour"} {
+		q := analyzeQuery(query, MatchAll)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				x.expandQuery(q, query)
+			}
+		})
+	}
+}

@@ -15,8 +15,9 @@ import (
 // equivalents are a namespace's groups of words, ready to expand queries.
 // They never change.
 type equivalents struct {
-	groups []wordGroup            // by their first words
-	starts map[rune][]*equivalent // words by how they begin
+	groups []wordGroup // by their first words
+	words  map[string]*equivalent
+	sizes  map[rune][]int // of words in bytes, ascending, by their first character
 }
 
 type wordGroup struct {
@@ -38,7 +39,7 @@ func newEquivalents(words []store.Equivalent) *equivalents {
 		return noEquivalents()
 	}
 	slices.SortFunc(words, func(a, b store.Equivalent) int { return cmp.Compare(a.Word, b.Word) })
-	x := &equivalents{starts: map[rune][]*equivalent{}}
+	x := &equivalents{words: make(map[string]*equivalent, len(words)), sizes: map[rune][]int{}}
 	numbers := map[int64]int{}
 	for _, w := range words {
 		n, ok := numbers[w.Group]
@@ -55,7 +56,10 @@ func newEquivalents(words []store.Equivalent) *equivalents {
 			g.canonical = w.Word
 		}
 		first, _ := utf8.DecodeRuneInString(w.Word)
-		x.starts[first] = append(x.starts[first], e)
+		x.words[w.Word] = e
+		if at, known := slices.BinarySearch(x.sizes[first], len(w.Word)); !known {
+			x.sizes[first] = slices.Insert(x.sizes[first], at, len(w.Word))
+		}
 	}
 	return x
 }
@@ -73,8 +77,12 @@ func termsOf(word string) (terms []string) {
 // order in which they begin.
 func (x *equivalents) occurrences(s string, fn func(e *equivalent, from, to int)) {
 	for from, r := range s {
-		for _, e := range x.starts[r] {
-			if to := from + len(e.text); to <= len(s) && s[from:to] == e.text && text.IsWord(s, from, to) {
+		for _, size := range x.sizes[r] {
+			to := from + size
+			if to > len(s) {
+				break
+			}
+			if e := x.words[s[from:to]]; e != nil && text.IsWord(s, from, to) {
 				fn(e, from, to)
 			}
 		}
@@ -87,9 +95,12 @@ func (x *equivalents) expand(s string) (words []*equivalent) {
 	if len(x.groups) == 0 {
 		return nil
 	}
-	seen := map[int]bool{}
+	var seen map[int]bool
 	x.occurrences(normalize(s), func(e *equivalent, _, _ int) {
 		if !seen[e.group] {
+			if seen == nil {
+				seen = map[int]bool{}
+			}
 			seen[e.group] = true
 			room := ExpandQueryLimit - len(words)
 			members := x.groups[e.group].members
@@ -106,13 +117,17 @@ func (x *equivalents) expandQuery(q index.Query, s string) index.Query {
 		return q
 	}
 	s = normalize(s[:min(len(s), text.MaxQueryBytes)])
+	words := x.expand(s)
+	if len(words) == 0 {
+		return q
+	}
+	allowed := make(map[*equivalent]bool, len(words))
+	for _, e := range words {
+		allowed[e] = true
+	}
 	byTerm := make(map[string]int, len(q.Groups))
 	for i, g := range q.Groups {
 		byTerm[g.Alternatives[0][0]] = i
-	}
-	allowed := map[*equivalent]bool{}
-	for _, e := range x.expand(s) {
-		allowed[e] = true
 	}
 	groups := slices.Clone(q.Groups)
 	replaced := map[int]map[*equivalent]bool{} // by number of the group: what stands for it already

@@ -1,6 +1,7 @@
 package loci
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -178,6 +179,21 @@ func TestGraphIsCompacted(t *testing.T) {
 	if v := must[*GraphView](t)(g.BuildGraph(ctx, ReadFilter{}, GraphOptions{})); v.EdgeCount() != batches*size {
 		t.Errorf("%d edges", v.EdgeCount())
 	}
+}
+
+// TestGraphFollowsAnImport imports into a store whose graph is in use.
+func TestGraphFollowsAnImport(t *testing.T) {
+	from, to := openTestDB(t, t.TempDir()), openTestDB(t, t.TempDir())
+	newChart(t, from).entities("A", "B").relate("A", "to", "B")
+	setEquivalents(t, from, DefaultNamespace, []string{"to", "towards"})
+	c := newChart(t, to).entities("C")
+	c.wantCounts(1, 0, 1)
+	wantExpanded(t, to, DefaultNamespace, "to")
+	var b bytes.Buffer
+	must[*ExportReport](t)(from.Export(t.Context(), &b, nil))
+	must[*ImportReport](t)(to.Import(t.Context(), &b, nil))
+	c.wantCounts(3, 1, 2)
+	wantExpanded(t, to, DefaultNamespace, "to", "to", "towards")
 }
 
 func graphsOf(x *graphIndex) (out []*namespaceGraph) {
