@@ -202,6 +202,11 @@ func (e *engine) write(ctx context.Context, fn func(*store.WriteTx) error) (int6
 	return e.store.Write(ctx, fn)
 }
 
+// writeMany is write for an operation that deletes very many records.
+func (e *engine) writeMany(ctx context.Context, fn func(*store.WriteTx) error) (int64, error) {
+	return e.store.WriteMany(ctx, fn)
+}
+
 // read runs fn with a snapshot of the truth.
 func (e *engine) read(ctx context.Context, fn func(*store.ReadTx) error) error {
 	return e.store.Read(ctx, fn)

@@ -87,7 +87,7 @@ func (s *GraphStore) DeleteByFilter(ctx context.Context, req DeleteRequest) (*Re
 		return &Receipt[int64]{Value: n, Revision: revision}, nil
 	}
 	n = 0
-	revision, err = s.eng.write(ctx, func(tx *store.WriteTx) error {
+	revision, err = s.eng.writeMany(ctx, func(tx *store.WriteTx) error {
 		for i, kind := range deletionOrder {
 			narrowed, _ := filter.of(kind)
 			for _, id := range found[i] {

@@ -129,7 +129,7 @@ func (s *MemoryStore) DeleteByFilter(ctx context.Context, req DeleteRequest) (*R
 		return &Receipt[int64]{Value: int64(len(ids)), Revision: revision}, nil
 	}
 	var n int64
-	revision, err = s.eng.write(ctx, func(tx *store.WriteTx) error {
+	revision, err = s.eng.writeMany(ctx, func(tx *store.WriteTx) error {
 		return eachCovered(ctx, tx, filter, ids, func(m *store.Memory) error {
 			n++
 			return tx.Delete(&m.Record)

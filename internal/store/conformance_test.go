@@ -45,6 +45,7 @@ func conform(t *testing.T, open opener) {
 		{"scan", conformScan},
 		{"thread position", conformPosition},
 		{"changes of one record", conformCompact},
+		{"alone", conformAlone},
 		{"graph round trip", conformGraphRoundTrip},
 		{"graph look-ups", conformGraphLookups},
 		{"graph references", conformGraphReferences},

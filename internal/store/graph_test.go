@@ -1,7 +1,9 @@
 package store
 
 import (
+	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -300,5 +302,69 @@ func conformGraphScan(t *testing.T, s *Store, _ *hookLog) {
 				return nil
 			})
 		}
+	}
+}
+
+// conformAlone holds that an operation that shares no transaction keeps its
+// place among the others and takes none of them along when it fails.
+func conformAlone(t *testing.T, s *Store, log *hookLog) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	boom := errors.New("boom")
+	gone := testMemory(rng, 0)
+	addBatch(t, s, []*Memory{gone})
+	before := log.stages
+	a, b, c := testMemory(rng, 1), testMemory(rng, 2), testMemory(rng, 3)
+	b.Tags = []string{"only of the one that fails"}
+	inside, hold := make(chan struct{}), make(chan struct{})
+	results := make([]error, 6)
+	done := make(chan struct{})
+	go func() {
+		_, results[0] = s.Write(context.Background(), func(*WriteTx) error { close(inside); <-hold; return nil })
+		done <- struct{}{}
+	}()
+	<-inside
+	for i, run := range []func() (int64, error){
+		func() (int64, error) { return s.Write(context.Background(), adds(a)) },
+		func() (int64, error) {
+			return s.WriteMany(context.Background(), func(tx *WriteTx) error { return errors.Join(adds(b)(tx), boom) })
+		},
+		func() (int64, error) {
+			return s.WriteMany(context.Background(), func(tx *WriteTx) error { panic(boom) })
+		},
+		func() (int64, error) {
+			return s.WriteMany(context.Background(), func(tx *WriteTx) error { return tx.Delete(&gone.Record) })
+		},
+		func() (int64, error) { return s.Write(context.Background(), adds(c)) },
+	} {
+		go func() {
+			_, results[i+1] = run()
+			done <- struct{}{}
+		}()
+		waitFor(t, func() bool { return len(s.writer.queue) == i+1 }) // in this order
+	}
+	close(hold)
+	for range results {
+		<-done
+	}
+	for i, fails := range []bool{false, false, true, true, false, false} {
+		if fails != (results[i] != nil) {
+			t.Error(i, results[i])
+		}
+	}
+	if !errors.Is(results[2], boom) || a.Revision != 2 || gone.Revision != 1 || c.Revision != 4 || log.stages != before+3 {
+		t.Error(results[2], a.Revision, c.Revision, log.stages-before)
+	}
+	if c := s.Counters(); c.Revision != 4 || c.Records() != 2 {
+		t.Errorf("%+v", c)
+	}
+	if loadMemory(t, s, a.ID) == nil || loadMemory(t, s, c.ID) == nil || loadMemory(t, s, gone.ID) != nil {
+		t.Error("not what was written")
+	}
+	addBatch(t, s, []*Memory{b}) // its strings are added now
+	same(t, b, loadMemory(t, s, b.ID))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.WriteMany(ctx, nil); !errors.Is(err, errs.Canceled) {
+		t.Error(err)
 	}
 }

@@ -221,6 +221,17 @@ func (s *Store) Write(ctx context.Context, fn func(*WriteTx) error) (revision in
 	return s.writer.submit(ctx, fn)
 }
 
+// WriteMany is Write for an operation that deletes very many rows. It shares
+// its transaction with no other and so needs no savepoint: inside one, SQLite
+// would walk all pages saved so far for every row whose deletion has to look at
+// foreign keys.
+func (s *Store) WriteMany(ctx context.Context, fn func(*WriteTx) error) (revision int64, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, errs.Wrap(errs.Canceled, err, "the context ended first")
+	}
+	return s.writer.enqueue(ctx, &operation{fn: fn, alone: true, done: make(chan struct{})})
+}
+
 // Read runs fn with a consistent snapshot.
 func (s *Store) Read(ctx context.Context, fn func(*ReadTx) error) error {
 	return s.readers.read(ctx, fn)

@@ -26,6 +26,7 @@ const (
 type operation struct {
 	fn       func(*WriteTx) error
 	between  func() // instead of fn: runs while no transaction is open
+	alone    bool   // shares its transaction with no other, see Store.WriteMany
 	state    atomic.Int32
 	done     chan struct{}
 	revision int64
@@ -51,7 +52,7 @@ type writer struct {
 
 	group   []*operation
 	changes []Change
-	held    *operation // a between that ended the group before it
+	held    *operation // a between or an alone that ended the group before it
 
 	commitTime   time.Duration // moving average
 	callers      int           // estimate of those that come back for another write
@@ -203,16 +204,23 @@ func (w *writer) runGroup(first *operation) {
 	if !first.state.CompareAndSwap(operationQueued, operationTaken) {
 		return
 	}
-	if first.between != nil {
-		w.runBetween(first)
-		return
-	}
-	defer func() {
-		if op := w.held; op != nil {
-			w.held = nil
+	for op := first; op != nil; op = w.takeHeld() {
+		if op.between != nil {
 			w.runBetween(op)
+		} else {
+			w.runTaken(op)
 		}
-	}()
+	}
+}
+
+// takeHeld gives the operation that ended the last group, if one did.
+func (w *writer) takeHeld() *operation {
+	op := w.held
+	w.held = nil
+	return op
+}
+
+func (w *writer) runTaken(first *operation) {
 	w.group, w.changes = w.group[:0], w.changes[:0]
 	w.next = w.state
 	began := time.Now()
@@ -265,10 +273,12 @@ func (w *writer) runBetween(op *operation) {
 	op.between()
 }
 
-// runOne runs one operation inside its savepoint.
+// runOne runs one operation inside its savepoint; one that is alone needs none.
 func (w *writer) runOne(op *operation) error {
-	if err := w.session.run(sqlSavepoint); err != nil {
-		return err
+	if !op.alone {
+		if err := w.session.run(sqlSavepoint); err != nil {
+			return err
+		}
 	}
 	before, strings, changes := w.next, len(w.session.pending.order), len(w.changes)
 	w.tx.begin()
@@ -276,7 +286,7 @@ func (w *writer) runOne(op *operation) error {
 	if err == nil {
 		err = w.tx.writeJournal()
 	}
-	if err == nil {
+	if err == nil && !op.alone {
 		err = w.session.run(sqlRelease)
 	}
 	if err != nil {
@@ -285,7 +295,7 @@ func (w *writer) runOne(op *operation) error {
 		w.session.pending.truncate(strings)
 		w.changes = w.changes[:changes]
 		if w.session.c.inTransaction() {
-			if back := w.rollbackOne(); back != nil {
+			if op.alone || w.rollbackOne() != nil {
 				w.session.run(sqlRollback)
 			}
 		}
@@ -306,7 +316,7 @@ func (w *writer) rollbackOne() error {
 // moment for those that were answered last: they are on their way back, and a
 // commit without them makes them wait for the one after it.
 func (w *writer) following(began time.Time) *operation {
-	if len(w.group) >= maxGroup || time.Since(began) > maxGroupWork {
+	if w.group[0].alone || len(w.group) >= maxGroup || time.Since(began) > maxGroupWork {
 		return nil
 	}
 	if op := w.poll(); op != nil || w.held != nil {
@@ -350,7 +360,7 @@ func (w *writer) poll() *operation {
 			if !op.state.CompareAndSwap(operationQueued, operationTaken) {
 				continue
 			}
-			if op.between != nil {
+			if op.between != nil || op.alone {
 				w.held = op
 				return nil
 			}
