@@ -106,7 +106,7 @@ var samples = []sample{
 	{op: "graph.neighbors", input: `{"id":"8"}`, args: []string{"graph", "neighbors", "8"}, code: loci.ErrNotFound},
 	{op: "graph.events_for_entity", input: `{"id":"7","filter":{"tags":["night"]}}`, args: []string{"graph", "events-for-entity", "7", "--tags", "night"}, want: `"name":"Storm"`},
 	{op: "search_with_context", input: `{"query":"ada","context_limit":3}`,
-		args: []string{"search-with-context", "ada", "--context-limit", "3"}, want: `"context":{`},
+		args: []string{"search-with-context", "ada", "--context-limit", "3"}, want: `"context":`},
 	{op: "search_preset", input: `{"preset":"broad","query":"ada","budget":{"memory_chars":500}}`,
 		args: []string{"preset", "ada", "--preset", "broad", "--budget-memory-chars", "500"}, want: `"context_events":[`},
 	{op: "search", input: `{"query":"ada","kinds":["relation"]}`, args: []string{"search", "ada", "--kinds", "relation"}, want: `"key":"relation:8"`},
