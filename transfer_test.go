@@ -461,3 +461,43 @@ func BenchmarkTransfer(b *testing.B) {
 		}
 	})
 }
+
+// TestTransferNotes takes notes of real files through a file and a snapshot.
+func TestTransferNotes(t *testing.T) {
+	db := openReal(t, t.TempDir())
+	root := t.TempDir()
+	path := filepath.Join(root, "人物", "阿青.md")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("# 阿青\n\n这里有 **蓝鲸** 出没\n\n```go\nmax_retry_count := 1\n```\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must[*Receipt[string]](t)(db.Notes().SetRoot(t.Context(), DefaultNamespace, root))
+	must[*Receipt[Note]](t)(db.Notes().UpsertFile(t.Context(), NoteFileInput{Path: path}))
+	header, body := exported(t, db, nil)
+	again, _ := imported(t, header+"\n"+body, nil)
+	if _, second := exported(t, again, nil); second != body {
+		t.Errorf("%s\nwas\n%s", second, body)
+	}
+	other := openReal(t, t.TempDir())
+	remember(t, other, "its own")
+	report := must[*ImportReport](t)(other.Import(t.Context(), strings.NewReader(header+"\n"+body), nil))
+	for _, made := range []*DB{again, other} {
+		for _, q := range []string{"蓝鲸", "max_retry_count"} {
+			if res := search(t, made, SearchRequest{Query: q}); len(res.Hits) != 1 {
+				t.Errorf("%s: %+v", q, res)
+			}
+		}
+		// A file that did not change is no new revision.
+		before := stateOf(t, made).revision
+		must[*Receipt[Note]](t)(made.Notes().UpsertFile(t.Context(), NoteFileInput{Path: path}))
+		if now := stateOf(t, made).revision; now != before {
+			t.Errorf("revision %d, was %d", now, before)
+		}
+	}
+	_, err := other.Import(t.Context(), strings.NewReader(header+"\n"+body), nil)
+	if e := wantCode(t, err, ErrConflict); !strings.Contains(e.Message, "path: is that of a note") {
+		t.Errorf("%v; %+v", e, report)
+	}
+}
