@@ -366,7 +366,7 @@ func (s *NoteStore) DeleteByFilter(ctx context.Context, req DeleteRequest) (*Rec
 		return &Receipt[int64]{Value: int64(len(ids)), Revision: revision}, nil
 	}
 	var n int64
-	revision, err = s.eng.write(ctx, func(tx *store.WriteTx) error {
+	revision, err = s.eng.writeMany(ctx, func(tx *store.WriteTx) error {
 		for _, id := range ids {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -559,7 +559,7 @@ func (y *noteSync) remove(ctx context.Context, gone []*store.Note) error {
 		batch := gone[:min(len(gone), syncBatchGone)]
 		gone = gone[len(batch):]
 		var n int
-		revision, err := y.s.eng.write(ctx, func(tx *store.WriteTx) error {
+		revision, err := y.s.eng.writeMany(ctx, func(tx *store.WriteTx) error {
 			n = 0
 			for _, g := range batch {
 				deleted, err := deleteNote(tx, filter, g.ID)
