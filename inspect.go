@@ -14,7 +14,10 @@ import (
 // Inspection is what the files of a data directory tell without opening it.
 type Inspection struct {
 	Database InspectedDatabase
-	Index    []InspectedIndex // generations of index files, oldest first
+	// Holder is whom the lock file names, nil when nobody. After a crash it names
+	// a process that holds nothing any more: only opening tells.
+	Holder *InspectedHolder
+	Index  []InspectedIndex // generations of index files, oldest first
 	// Damaged are index files that were set aside for whoever wants to look at
 	// them.
 	Damaged []InspectedFile
@@ -34,6 +37,13 @@ type InspectedDatabase struct {
 	SchemaVersion int
 	Ours          bool  // it has this product's application id
 	Problem       error // why Open would refuse it, as far as its header tells
+}
+
+// InspectedHolder is a process as the lock file names it.
+type InspectedHolder struct {
+	PID         int
+	StartedAtUS int64
+	Version     string // of the program
 }
 
 // InspectedIndex is one generation of index files.
@@ -66,6 +76,9 @@ func Inspect(directory string) (*Inspection, error) {
 		return nil, errs.WithOp(op, err)
 	}
 	r := &Inspection{Database: InspectedDatabase(info)}
+	if h, ok := store.Holder(dir); ok {
+		r.Holder = &InspectedHolder{PID: h.PID, StartedAtUS: h.StartedAtUS, Version: h.Version}
+	}
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
 		switch name := entry.Name(); {

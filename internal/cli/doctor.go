@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -324,21 +323,13 @@ func (d *doctor) openFailed(err error) {
 
 // holder says who holds the lock, as far as the lock file tells.
 func (d *doctor) holder() string {
-	raw, err := os.ReadFile(filepath.Join(d.dir, "writer.lock"))
-	if err != nil {
+	if d.files == nil || d.files.Holder == nil {
 		return ""
 	}
-	var info struct {
-		PID         int    `json:"pid"`
-		StartedAtUS int64  `json:"started_at_us"`
-		Version     string `json:"version"`
-	}
-	if json.Unmarshal(raw, &info) != nil || info.PID == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("process %d, since %s", info.PID, time.UnixMicro(info.StartedAtUS).UTC().Format(time.RFC3339))
-	if info.Version != "" {
-		text += ", loci " + info.Version
+	h := d.files.Holder
+	text := fmt.Sprintf("process %d, since %s", h.PID, time.UnixMicro(h.StartedAtUS).UTC().Format(time.RFC3339))
+	if h.Version != "" {
+		text += ", loci " + h.Version
 	}
 	return text
 }
