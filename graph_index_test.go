@@ -245,6 +245,28 @@ func TestExpandQueryModel(t *testing.T) {
 	}
 }
 
+// TestEquivalentsOfAnOlderSnapshot holds that a reader whose snapshot of the
+// truth is not the latest gets the words that belong to it.
+func TestEquivalentsOfAnOlderSnapshot(t *testing.T) {
+	db := openTestDB(t, t.TempDir())
+	setEquivalents(t, db, DefaultNamespace, []string{"mate", "friend"})
+	wantExpanded(t, db, DefaultNamespace, "mate", "friend", "mate")
+	err := db.eng.read(t.Context(), func(tx *store.ReadTx) error {
+		setEquivalents(t, db, DefaultNamespace, []string{"mate", "buddy"})
+		for range 2 {
+			wantExpanded(t, db, DefaultNamespace, "mate", "buddy", "mate")
+			x, err := db.eng.equivalentsOf(tx, DefaultNamespace)
+			if err != nil || len(x.groups) != 1 || !slices.Equal(x.groups[0].words, []string{"friend", "mate"}) {
+				t.Errorf("%v: %+v", err, x.groups)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestEquivalentsWhileWriting holds that a change of equivalents shows at once,
 // whatever else goes on.
 func TestEquivalentsWhileWriting(t *testing.T) {
