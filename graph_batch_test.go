@@ -221,3 +221,53 @@ func TestGraphConcurrency(t *testing.T) {
 		t.Errorf("%+v", check)
 	}
 }
+
+// What many sources name must stay writable: the oldest evidence makes room.
+func TestGraphEvidenceLimit(t *testing.T) {
+	db := openGraphDB(t, t.TempDir())
+	source := func(i int) Evidence { return Evidence{Source: fmt.Sprint("source ", i)} }
+	var all []Evidence
+	for i := range MaxEvidence - 1 {
+		all = append(all, source(i))
+	}
+	write := func(evidence ...Evidence) GraphBatchResult {
+		in := RecordInput{Evidence: evidence}
+		return apply(t, db, GraphBatch{
+			Entities:  []EntityInput{{RecordInput: in, Ref: "a", Name: "a", Match: MatchByName}},
+			Relations: []RelationInput{{RecordInput: in, Subject: EntityRef{Ref: "a"}, Predicate: "p", Object: EntityRef{Ref: "a"}}},
+			Events:    []EventInput{{RecordInput: in, Name: "v", Participants: []EntityRef{{Ref: "a"}}}},
+		})
+	}
+	write(all...)
+	out := write(source(3), source(1000), source(1001))
+	want := append(all[1:], source(1000), source(1001))
+	equal(t, out.Entities[0].Evidence, want)
+	equal(t, out.Relations[0].Evidence, want)
+	equal(t, out.Events[0].Evidence, want)
+}
+
+// The journal brings an index up that never saw the writes.
+func TestGraphReplay(t *testing.T) {
+	dir := t.TempDir()
+	db := openTestDB(t, dir)
+	ids := entities(t, db, "alder", "birch", "cedar")
+	relate(t, db, relates(ids[0], "near", ids[1]), relates(ids[1], "near", ids[2]))
+	happen(t, db, happens("flood", ids[0], ids[2]), happens("fire", ids[1]))
+	apply(t, db, GraphBatch{Entities: []EntityInput{{RecordInput: RecordInput{ID: ids[0]}, Name: "dogwood"}}})
+	must[*Receipt[int64]](t)(db.Graph().DeleteByFilter(t.Context(), DeleteRequest{Filter: ReadFilter{Kinds: []Kind{KindEvent}}}))
+	queries := []string{"alder", "dogwood", "birch", "near", "flood"}
+	var before [][]string
+	for _, q := range queries {
+		before = append(before, hitKeys(t, db, q))
+	}
+	if len(before[0]) != 0 || len(before[1]) != 2 || len(before[3]) != 2 || len(before[4]) != 0 {
+		t.Error(before)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openTestDB(t, dir)
+	for i, q := range queries {
+		equal(t, hitKeys(t, db, q), before[i])
+	}
+}

@@ -21,7 +21,8 @@ import (
 // metadata, and gets a summary that is given. A relation without an id whose
 // ends and predicate stand in its scope, and an event whose name and
 // participants do, are merged likewise: confidence and texts are replaced when
-// given. So the same batch applied twice adds nothing.
+// given. So the same batch applied twice adds nothing. What is merged again and
+// again keeps its latest MaxEvidence pieces of evidence.
 //
 // What relations and events name must lie in their namespace, and in their own
 // scope or in PublicScope: otherwise the whole batch is ErrNotFound. The scope
@@ -292,7 +293,7 @@ func (w *graphWriter) updateEntity(d *entityDraft, old, e *store.Entity) error {
 
 // mergedEntity is old with what d brings.
 func (d *entityDraft) mergedEntity(old *store.Entity) (*store.Entity, error) {
-	record, err := d.merged(&old.Record)
+	record, err := d.mergedLatest(&old.Record, MaxEvidence)
 	if err != nil {
 		return nil, err
 	}
@@ -389,7 +390,7 @@ func (w *graphWriter) relation(d *relationDraft) (r *store.Relation, err error) 
 			}
 			return r, w.tx.AddRelation(r)
 		}
-		if r.Record, err = d.merged(&old.Record); err != nil {
+		if r.Record, err = d.mergedLatest(&old.Record, MaxEvidence); err != nil {
 			return nil, err
 		}
 		r.Predicate, r.Confidence = old.Predicate, valueOr(d.confidence, old.Confidence)
@@ -450,7 +451,7 @@ func (w *graphWriter) event(d *eventDraft) (v *store.Event, err error) {
 		return v, w.tx.AddEvent(v)
 	default:
 		old = same
-		if v.Record, err = d.merged(&old.Record); err != nil {
+		if v.Record, err = d.mergedLatest(&old.Record, MaxEvidence); err != nil {
 			return nil, err
 		}
 		v.Name, v.Confidence = old.Name, valueOr(d.confidence, old.Confidence)

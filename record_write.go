@@ -53,8 +53,17 @@ func (d *recordDraft) over(field string, old, r *store.Record, now int64) (err e
 }
 
 // merged is the header of old with what d brings: new metadata keys win, tags
-// and evidence are united.
-func (d *recordDraft) merged(old *store.Record) (r store.Record, err error) {
+// and evidence are united. More evidence than a record may have is refused.
+func (d *recordDraft) merged(old *store.Record) (store.Record, error) {
+	r, err := d.mergedLatest(old, len(old.Evidence)+len(d.evidence))
+	if err == nil && len(r.Evidence) > MaxEvidence {
+		err = errs.Invalid("evidence", "would have %d entries once merged, at most %d are allowed", len(r.Evidence), MaxEvidence)
+	}
+	return r, err
+}
+
+// mergedLatest is merged, but keeps only the latest pieces of evidence.
+func (d *recordDraft) mergedLatest(old *store.Record, evidence int) (r store.Record, err error) {
 	r.Thread, r.Position = old.Thread, old.Position
 	if d.thread != nil {
 		r.Thread, r.Position = *d.thread, clonePtr(d.position)
@@ -79,9 +88,7 @@ func (d *recordDraft) merged(old *store.Record) (r store.Record, err error) {
 			r.Evidence = append(r.Evidence, e)
 		}
 	}
-	if len(r.Evidence) > MaxEvidence {
-		return r, errs.Invalid("evidence", "would have %d entries once merged, at most %d are allowed", len(r.Evidence), MaxEvidence)
-	}
+	r.Evidence = r.Evidence[max(0, len(r.Evidence)-evidence):]
 	return r, nil
 }
 

@@ -167,7 +167,7 @@ func (v *view) Search(q index.Query, f index.Filter, o index.Options) (index.Res
 }
 
 func holdsAny(d *index.Document, q index.Query) bool {
-	text := strings.ToLower(strings.Join(d.Text, "\n"))
+	text := strings.ToLower(strings.Join(slices.Concat(d.Name, d.Text), "\n"))
 	for _, g := range q.Groups {
 		for _, terms := range g.Alternatives {
 			for _, term := range terms {
