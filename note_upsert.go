@@ -422,7 +422,7 @@ func chunkDocument(c *store.Chunk) *index.Document {
 // are no tags here: every chunk has them, so they would find all of a folder.
 // They stand in the note's first chunk, as its name and its folders.
 func chunkText(content string, ordinal int, tags, pathTags []string, notePath string) *index.Document {
-	d := &index.Document{Kind: index.Kind(store.KindChunk), Text: []string{note.PlainText(content)}}
+	d := &index.Document{Kind: index.Kind(store.KindChunk), Text: []string{plainText(content)}}
 	for _, tag := range tags {
 		if _, ok := slices.BinarySearch(pathTags, tag); !ok {
 			d.Tag = append(d.Tag, tag)
@@ -435,6 +435,17 @@ func chunkText(content string, ordinal int, tags, pathTags []string, notePath st
 		}
 	}
 	return d
+}
+
+// plainText is note.PlainText, or the text as it stands should the reader of
+// Markdown fail on it: a file must not bring the process down.
+func plainText(content string) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = content
+		}
+	}()
+	return note.PlainText(content)
 }
 
 // settleChunk fills in what only the store knows. A chunk stands in its note.

@@ -9,7 +9,7 @@ import (
 
 // notesFolder holds Markdown files to measure with: $LOCI_EVAL_DATA or what
 // lies beside the repository.
-func notesFolder(b *testing.B) string {
+func notesFolder(b testing.TB) string {
 	b.Helper()
 	dir := os.Getenv("LOCI_EVAL_DATA")
 	if dir == "" {
