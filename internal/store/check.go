@@ -22,7 +22,7 @@ func (s *Store) DeepCheck(ctx context.Context) (check Check, err error) {
 	err = s.Read(ctx, func(tx *ReadTx) error {
 		var findings []string
 		pages := func() ([]string, error) { return tx.checkPages(s.dialect.checkPages) }
-		for _, look := range []func() ([]string, error){pages, tx.checkTags, tx.checkCounts, tx.checkNames, tx.checkScopes} {
+		for _, look := range []func() ([]string, error){pages, tx.checkTags, tx.checkCounts, tx.checkNames, tx.checkScopes, tx.checkEdges} {
 			found, err := look()
 			if err != nil {
 				return err
@@ -106,6 +106,18 @@ func (tx *ReadTx) checkTags() (findings []string, err error) {
 	if err == nil && inTable != inRecords {
 		findings = append(findings, fmt.Sprintf("%d tags are listed, the records have %d", inTable, inRecords))
 	}
+	return findings, err
+}
+
+// checkEdges compares what relations keep of their records with the records.
+func (tx *ReadTx) checkEdges() (findings []string, err error) {
+	err = tx.each(`SELECT r.id, r.created_at, r.tags, x.created_at, x.tags FROM relations x JOIN records r ON r.id = x.id`, func(st stmt) error {
+		tags := bytes.Clone(st.columnRaw(2))
+		if st.columnInt(1) != st.columnInt(3) || !bytes.Equal(tags, st.columnRaw(4)) {
+			findings = append(findings, fmt.Sprintf("relation %d does not agree with its record on time and tags", st.columnInt(0)))
+		}
+		return nil
+	})
 	return findings, err
 }
 

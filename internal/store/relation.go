@@ -150,6 +150,7 @@ func (tx *WriteTx) AddRelation(r *Relation) (err error) {
 	}
 	st.bindInt(1, r.ID)
 	bindRelation(st, 2, r)
+	st.bindInt(10, r.Created)
 	return tx.explainTriple(r, st.run())
 }
 
@@ -167,7 +168,7 @@ func (tx *WriteTx) UpdateRelation(old, r *Relation) (err error) {
 		return err
 	}
 	bindRelation(st, 1, r)
-	st.bindInt(8, r.ID)
+	st.bindInt(9, r.ID)
 	return tx.explainTriple(r, st.run())
 }
 
@@ -187,6 +188,7 @@ func bindRelation(st stmt, at int, r *Relation) {
 	st.bindInt(at+4, r.Object)
 	st.bindFloat(at+5, r.Confidence)
 	st.bindText(at+6, r.Reason)
+	st.bindBlob(at+7, encodeIDs(r.TagIDs))
 }
 
 // explainTriple names the relation that is what r wants to be.

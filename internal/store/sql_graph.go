@@ -34,6 +34,8 @@ CREATE TABLE relations (
 	predicate_id     BIGINT NOT NULL,
 	predicate_key_id BIGINT NOT NULL,
 	object_id        BIGINT NOT NULL REFERENCES entities (id) ON DELETE RESTRICT,
+	created_at       BIGINT NOT NULL,
+	tags             {blob},
 	confidence       DOUBLE PRECISION NOT NULL,
 	reason           TEXT NOT NULL
 );
@@ -80,9 +82,9 @@ func addGraphStatements(all *[statementCount]string) {
 			AND scope_id = $3 AND is_alias = 1 ORDER BY entity_id`,
 
 		sqlAddRelation: `INSERT INTO relations (id, scope_id, subject_id, predicate_id, predicate_key_id, object_id,
-			confidence, reason) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+			confidence, reason, tags, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		sqlUpdateRelation: `UPDATE relations SET scope_id = $1, subject_id = $2, predicate_id = $3,
-			predicate_key_id = $4, object_id = $5, confidence = $6, reason = $7 WHERE id = $8`,
+			predicate_key_id = $4, object_id = $5, confidence = $6, reason = $7, tags = $8 WHERE id = $9`,
 		sqlRelation: "SELECT " + recordColumns + `, x.subject_id, x.predicate_id, x.predicate_key_id, x.object_id,
 			x.confidence, x.reason FROM records r JOIN relations x ON x.id = r.id WHERE r.id = $1`,
 		sqlRelationByTriple: `SELECT id FROM relations WHERE subject_id = $1 AND scope_id = $2
