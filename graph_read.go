@@ -67,46 +67,8 @@ func (s *GraphStore) List(ctx context.Context, kind Kind, req PageRequest) (*Pag
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	page, err := listRecords(ctx, s.eng, number, &req)
+	page, err := listRecords(ctx, s.eng, number, &req, asIs(recordOf))
 	return page, errs.WithOp(op, err)
-}
-
-// listRecords gives one page of the records of a kind.
-func listRecords(ctx context.Context, e *engine, kind store.Kind, req *PageRequest) (*Page[any], error) {
-	filter, err := req.Filter.check("filter.")
-	if err != nil {
-		return nil, err
-	}
-	limit, err := checkLimit("limit", req.Limit, defaultPage)
-	if err != nil {
-		return nil, err
-	}
-	if req.After < 0 {
-		return nil, errs.Invalid("after", "must not be negative")
-	}
-	page := &Page[any]{Items: []any{}}
-	filter, some := filter.of(kind)
-	if !some {
-		return page, nil
-	}
-	var last ID
-	err = e.read(ctx, func(tx *store.ReadTx) error {
-		return tx.Scan(filter.Filter, int64(req.After), limit+1, func(r store.Stored) (bool, error) {
-			if !filter.coversMetadata(r.Head()) {
-				return true, ctx.Err()
-			}
-			if len(page.Items) == limit {
-				page.NextCursor = last
-				return false, nil
-			}
-			page.Items, last = append(page.Items, recordOf(r)), ID(r.Head().ID)
-			return true, nil
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return page, nil
 }
 
 // Resolve gives the entities under the filter that go by a name, whatever its

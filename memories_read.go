@@ -45,38 +45,8 @@ func (s *MemoryStore) List(ctx context.Context, req PageRequest) (*Page[Memory],
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := req.Filter.check("filter.")
-	if err != nil {
-		return nil, errs.WithOp(op, err)
-	}
-	limit, err := checkLimit("limit", req.Limit, defaultPage)
-	if err != nil {
-		return nil, errs.WithOp(op, err)
-	}
-	if req.After < 0 {
-		return nil, errs.WithOp(op, errs.Invalid("after", "must not be negative"))
-	}
-	page := &Page[Memory]{Items: []Memory{}}
-	if !filter.memories() {
-		return page, nil
-	}
-	err = s.eng.read(ctx, func(tx *store.ReadTx) error {
-		return tx.ScanMemories(filter.Filter, int64(req.After), limit+1, func(m *store.Memory) (bool, error) {
-			if !filter.coversMetadata(&m.Record) {
-				return true, ctx.Err()
-			}
-			if len(page.Items) == limit {
-				page.NextCursor = page.Items[limit-1].ID
-				return false, nil
-			}
-			page.Items = append(page.Items, memoryOf(m))
-			return true, nil
-		})
-	})
-	if err != nil {
-		return nil, errs.WithOp(op, err)
-	}
-	return page, nil
+	page, err := listRecords(ctx, s.eng, store.KindMemory, &req, asIs(func(r store.Stored) Memory { return memoryOf(r.(*store.Memory)) }))
+	return page, errs.WithOp(op, err)
 }
 
 // Delete removes one memory; false when there is none under the filter.

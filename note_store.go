@@ -168,43 +168,11 @@ func (s *NoteStore) List(ctx context.Context, req PageRequest) (*Page[Note], err
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := req.Filter.check("filter.")
-	if err != nil {
-		return nil, errs.WithOp(op, err)
-	}
-	limit, err := checkLimit("limit", req.Limit, defaultPage)
-	if err != nil {
-		return nil, errs.WithOp(op, err)
-	}
-	if req.After < 0 {
-		return nil, errs.WithOp(op, errs.Invalid("after", "must not be negative"))
-	}
-	page := &Page[Note]{Items: []Note{}}
-	filter, ok := filter.of(store.KindNote)
-	if !ok {
-		return page, nil
-	}
-	err = s.eng.read(ctx, func(tx *store.ReadTx) error {
-		root, err := tx.NoteRoot(filter.Namespace)
-		if err != nil {
-			return err
-		}
-		return tx.Scan(filter.Filter, int64(req.After), limit+1, func(r store.Stored) (bool, error) {
-			if !filter.coversMetadata(r.Head()) {
-				return true, ctx.Err()
-			}
-			if len(page.Items) == limit {
-				page.NextCursor = page.Items[limit-1].ID
-				return false, nil
-			}
-			page.Items = append(page.Items, noteOf(r.(*store.Note), root))
-			return true, nil
-		})
+	page, err := listRecords(ctx, s.eng, store.KindNote, &req, func(tx *store.ReadTx, namespace string) (func(store.Stored) Note, error) {
+		root, err := tx.NoteRoot(namespace)
+		return func(r store.Stored) Note { return noteOf(r.(*store.Note), root) }, err
 	})
-	if err != nil {
-		return nil, errs.WithOp(op, err)
-	}
-	return page, nil
+	return page, errs.WithOp(op, err)
 }
 
 // GetChunk gives one chunk. Outside the filter it is ErrNotFound.
