@@ -49,6 +49,7 @@ type rebuilds struct {
 
 type rebuildRun struct {
 	processed, total atomic.Int64
+	needed           bool // it began without a usable index
 	done             chan struct{}
 	err              error // valid when done is closed
 }
@@ -98,22 +99,38 @@ func (db *DB) RebuildProgress() RebuildProgress {
 
 // UpdateIndex brings the index up to the truth, should it be behind, and gives
 // the counters. Writes do this themselves, so it only has something to do when
-// the index is unusable: then it waits for the rebuild.
+// the index is, or was just now, unusable: then it waits for the end of the
+// rebuild.
 func (db *DB) UpdateIndex(ctx context.Context) (*HealthReport, error) {
 	const op = "update_index"
-	if err := db.eng.enter(op); err != nil {
+	e := db.eng
+	if err := e.enter(op); err != nil {
 		return nil, err
 	}
-	usable := db.eng.usableIndex() != nil
-	db.eng.gate.leave()
-	if !usable {
-		r, err := db.RebuildIndexes(ctx)
-		if e, ok := err.(*errs.Error); ok {
-			e.Op = op
-		}
-		return r, err
+	defer e.gate.leave()
+	e.rebuilds.mu.Lock()
+	run := e.rebuilds.last
+	e.rebuilds.mu.Unlock()
+	if e.usableIndex() == nil {
+		run = e.startRebuild(nil)
+	} else if run == nil || !run.needed {
+		run = nil
 	}
-	return db.Health(ctx)
+	if run == nil {
+		if err := ctx.Err(); err != nil {
+			return nil, errs.WithOp(op, err)
+		}
+		return e.health(), nil
+	}
+	select {
+	case <-run.done:
+	case <-ctx.Done():
+		return nil, errs.WithOp(op, ctx.Err())
+	}
+	if e.usableIndex() == nil && run.err != nil {
+		return nil, errs.WithOp(op, run.err)
+	}
+	return e.health(), nil
 }
 
 // generation is one folder of index files.
@@ -327,7 +344,7 @@ func (e *engine) startRebuild(resume *building) *rebuildRun {
 	if r.last != nil && r.last.active() {
 		return r.last
 	}
-	run := &rebuildRun{done: make(chan struct{})}
+	run := &rebuildRun{done: make(chan struct{}), needed: e.usableIndex() == nil}
 	run.total.Store(e.store.Counters().Records())
 	r.last = run
 	e.goTask(func() {
