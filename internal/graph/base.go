@@ -73,17 +73,26 @@ func gather(in *interner, nodes iter.Seq[Node], edges iter.Seq[Edge]) ([]rawNode
 	var es []rawEdge
 	if nodes != nil {
 		for n := range nodes {
-			ns = append(ns, rawNode{n.ID, in.node(&n)})
+			ns = push(ns, rawNode{n.ID, in.node(&n)})
 		}
 	}
 	if edges != nil {
 		for e := range edges {
-			es = append(es, rawEdge{e.ID, e.CreatedAt, e.Subject, e.Object, in.edge(&e)})
+			es = push(es, rawEdge{e.ID, e.CreatedAt, e.Subject, e.Object, in.edge(&e)})
 		}
 	}
 	ns = arrange(ns, func(n rawNode) int64 { return n.id })
 	es = arrange(es, func(e rawEdge) int64 { return e.id })
 	return ns, es
+}
+
+// push appends, with twice the room when it runs out: append gives a long slice
+// a quarter more at a time, which copies a large graph several times over.
+func push[T any](s []T, v T) []T {
+	if len(s) == cap(s) {
+		s = slices.Grow(s, max(len(s), 1024))
+	}
+	return append(s, v)
 }
 
 // arrange sorts by id and keeps the last of equals. Streams come by id from
