@@ -33,37 +33,55 @@ const (
 
 // SearchRequest asks for the records that answer a query best.
 type SearchRequest struct {
-	Query            string     `json:"query"` // required, not blank
-	Filter           ReadFilter `json:"filter,omitzero"`
-	Kinds            []Kind     `json:"kinds,omitempty"`            // default memory, entity, relation, event, chunk
-	Limit            *int       `json:"limit,omitempty"`            // 1..10000, default 10
-	CandidateLimit   *int       `json:"candidate_limit,omitempty"`  // default max(5*limit, 100)
-	MatchField       MatchField `json:"match_field,omitempty"`      // default all
-	Fusion           Fusion     `json:"fusion,omitempty"`           // default rrf
-	TextWeight       *float64   `json:"text_weight,omitempty"`      // default 1
-	NeighbourWeight  float64    `json:"neighbour_weight,omitempty"` // share of the better neighbour's score, 0..1
-	ThreadWeight     float64    `json:"thread_weight,omitempty"`    // share of the thread's own score, 0..1
-	GroupBy          GroupBy    `json:"group_by,omitempty"`         // default none
-	RecencyWeight    float64    `json:"recency_weight,omitempty"`   // adds up to this share of the best score to new records
-	StrengthWeight   float64    `json:"strength_weight,omitempty"`  // likewise to strong memories
-	GraphWeight      float64    `json:"graph_weight,omitempty"`     // weight of a path of what the graph relates to the best text hits
-	WithTotal        bool       `json:"with_total,omitempty"`       // count all matching records
-	Explain          bool       `json:"explain,omitempty"`
-	NoText           bool       `json:"no_text,omitempty"`             // leave the text path out
-	TopChunksPerNote *int       `json:"top_chunks_per_note,omitempty"` // chunks that a note's hit names at most, default 3
+	Query            string      `json:"query"` // required, not blank
+	Filter           ReadFilter  `json:"filter,omitzero"`
+	Kinds            []Kind      `json:"kinds,omitempty"`            // default memory, entity, relation, event, chunk
+	Limit            *int        `json:"limit,omitempty"`            // 1..10000, default 10
+	CandidateLimit   *int        `json:"candidate_limit,omitempty"`  // default max(5*limit, 100)
+	MatchField       MatchField  `json:"match_field,omitempty"`      // default all
+	EmbedSpace       string      `json:"embed_space,omitempty"`      // default the namespace's, else the one that has an embedder
+	Fusion           Fusion      `json:"fusion,omitempty"`           // default the embedder's, else score; rrf when text is the only path
+	TextWeight       *float64    `json:"text_weight,omitempty"`      // default 1
+	VectorWeight     *float64    `json:"vector_weight,omitempty"`    // default the embedder's
+	NeighbourWeight  float64     `json:"neighbour_weight,omitempty"` // share of the better neighbour's score, 0..1
+	ThreadWeight     float64     `json:"thread_weight,omitempty"`    // share of the thread's own score, 0..1
+	GroupBy          GroupBy     `json:"group_by,omitempty"`         // default none
+	RecencyWeight    float64     `json:"recency_weight,omitempty"`   // adds up to this share of the best score to new records
+	StrengthWeight   float64     `json:"strength_weight,omitempty"`  // likewise to strong memories
+	GraphWeight      float64     `json:"graph_weight,omitempty"`     // weight of a path of what the graph relates to the best text hits
+	WithTotal        bool        `json:"with_total,omitempty"`       // count all matching records
+	Explain          bool        `json:"explain,omitempty"`
+	NoText           bool        `json:"no_text,omitempty"`             // leave the text path out
+	NoVector         bool        `json:"no_vector,omitempty"`           // leave the vector path out
+	NoRerank         bool        `json:"no_rerank,omitempty"`           // leave the reranker out
+	Exact            bool        `json:"exact,omitempty"`               // compare with every vector, not with the likely ones only
+	RequireReady     bool        `json:"require_ready,omitempty"`       // leave out tiers whose vectors are not complete
+	Prune            *GraphPrune `json:"prune,omitempty"`               // narrow the vector path to entities around one
+	TopChunksPerNote *int        `json:"top_chunks_per_note,omitempty"` // chunks that a note's hit names at most, default 3
+}
+
+// GraphPrune narrows the vector path of a search to the entities within some
+// hops of one, that one included.
+type GraphPrune struct {
+	Root  ID  `json:"root"`
+	Depth int `json:"depth"` // at least 1
+	Limit int `json:"limit"` // entities at most, the nearest ones: 1..10000
 }
 
 // SearchHit is one record found. One of kind chunk stands for its note: it is
 // the note's best chunk, and NoteChunks and TopChunks tell of the others, unless
 // names or folders were matched.
 type SearchHit struct {
-	Key        string     `json:"key"` // "kind:id"; "thread:name" when grouped by thread
-	Score      float64    `json:"score"`
-	TextScore  *float64   `json:"text_score,omitempty"`  // BM25 score of the text path
-	Record     any        `json:"record,omitempty"`      // *Memory, *Entity, *Relation, *Event or *Chunk, by kind
-	NoteChunks *int64     `json:"note_chunks,omitempty"` // how many chunks of the hit's note match
-	TopChunks  []ChunkRef `json:"top_chunks,omitempty"`  // the best of them among the candidates, the hit itself first
-	Explain    *Explain   `json:"explain,omitempty"`
+	Key       string   `json:"key"` // "kind:id"; "thread:name" when grouped by thread
+	Score     float64  `json:"score"`
+	TextScore *float64 `json:"text_score,omitempty"` // BM25 score of the text path
+	// VectorScores are the cosines by space of the vector path.
+	VectorScores map[string]float64 `json:"vector_scores"`
+	RerankScore  *float64           `json:"rerank_score,omitempty"`
+	Record       any                `json:"record,omitempty"`      // *Memory, *Entity, *Relation, *Event or *Chunk, by kind
+	NoteChunks   *int64             `json:"note_chunks,omitempty"` // how many chunks of the hit's note match
+	TopChunks    []ChunkRef         `json:"top_chunks,omitempty"`  // the best of them among the candidates, the hit itself first
+	Explain      *Explain           `json:"explain,omitempty"`
 }
 
 // ChunkRef names a chunk of a note.
@@ -84,6 +102,13 @@ type Explain struct {
 	RecencyAdd   float64       `json:"recency_add,omitempty"`
 	StrengthAdd  float64       `json:"strength_add,omitempty"`
 	GraphAdd     float64       `json:"graph_add,omitempty"` // what the graph path gave
+
+	VectorRank         int     `json:"vector_rank,omitempty"`          // from 1 in the vector path; 0 when it did not come from there
+	VectorScore        float64 `json:"vector_score,omitempty"`         // the cosine
+	VectorNeighbourAdd float64 `json:"vector_neighbour_add,omitempty"` // what neighbour_weight added in the vector path
+	TextPart           float64 `json:"text_part"`                      // what the text path gave to the fused score
+	VectorPart         float64 `json:"vector_part"`                    // what the vector path gave to it
+	RerankRank         int     `json:"rerank_rank,omitempty"`          // from 1; 0 when it was not sent to the reranker
 }
 
 // ExplainTerm is one matching term and its share of the BM25 score.
@@ -108,8 +133,16 @@ const (
 
 // SearchDiagnostics says which paths ran and what was missing.
 type SearchDiagnostics struct {
-	TextUsed bool      `json:"text_used"`
-	Degraded []Degrade `json:"degraded"`
+	TextUsed   bool `json:"text_used"`
+	VectorUsed bool `json:"vector_used"`
+	// Exact says that the vector path looked at every vector that the filter lets
+	// see; false when it was approximate or did not run.
+	Exact            bool            `json:"exact"`
+	Reranked         bool            `json:"reranked"`
+	RerankCandidates int             `json:"rerank_candidates"` // sent to the reranker
+	RerankTruncated  int             `json:"rerank_truncated"`  // left behind by its budgets
+	VectorMissing    []VectorMissing `json:"vector_missing"`
+	Degraded         []Degrade       `json:"degraded"`
 }
 
 // SearchResult is the answer to a search.

@@ -177,12 +177,69 @@ type TermScore struct {
 	Score float64
 }
 
-// A Change is one record's new state: Doc nil means deleted.
+// A Change is one record's new state: Doc nil means deleted, and its vectors
+// with it. With Vector set the change is to that vector alone and Doc is not
+// looked at.
 type Change struct {
 	ID        int64
 	Namespace int64
 	Kind      Kind
 	Doc       *Prepared
+	Vector    *VectorChange
+}
+
+// Encoding says in which form an index scans vectors. The numbers are part of
+// the index format and never change.
+type Encoding uint8
+
+// The encodings.
+const (
+	EncodingF32 Encoding = 1 // float32 as they are
+	EncodingSQ8 Encoding = 2 // int8 codes with one scale a vector
+)
+
+// A VectorChange is the new state of a record's vector in one space. The record
+// itself must have been staged before, or in the same batch before it.
+type VectorChange struct {
+	Space    int64 // 1 and up
+	Encoding Encoding
+	Scope    int64     // the record's
+	Values   []float32 // of unit length; nil: the vector is gone
+}
+
+// A VectorQuery asks for the records whose vectors lie nearest to one.
+type VectorQuery struct {
+	Space  int64
+	Values []float32 // of unit length and the space's dimension
+	Limit  int
+	// Exact forbids answers from a part of the vectors only.
+	Exact bool
+	// IDs narrows the search to these records, ascending; nil: no narrowing.
+	IDs []int64
+}
+
+// A VectorHit is a record near to a query.
+type VectorHit struct {
+	ID     int64
+	Kind   Kind
+	Thread int64 // as in Document
+	// Score is the cosine by the scanned form: exact for EncodingF32, off by some
+	// thousandths for EncodingSQ8, whose best have to be scored again.
+	Score float32
+}
+
+// VectorResult is the answer to a VectorQuery: hits by descending score, ties by
+// ascending id.
+type VectorResult struct {
+	Hits []VectorHit
+	// Exact says that every vector that the filter lets see was looked at.
+	Exact bool
+}
+
+// VectorCount is how far a kind's records have vectors.
+type VectorCount struct {
+	Records int64 // of the namespace and kind
+	Vectors int64 // of them in the space
 }
 
 // Prepared is a Document after analysis, ready to be staged. Making one is
@@ -199,6 +256,18 @@ type View interface {
 	Search(q Query, f Filter, o Options) (Result, error)
 	// Explain gives the terms of q that the record holds, best first.
 	Explain(q Query, id int64, namespace int64, kind Kind) []TermScore
+	// Nearest finds the records whose vectors lie nearest to q's, of those that f
+	// lets see. Filters act before the limit cuts.
+	Nearest(q VectorQuery, f Filter) (VectorResult, error)
+	// Adjacent gives, for each record of hits, the ids of the records before and
+	// after it in its thread that f lets see; 0 where there is none.
+	Adjacent(f Filter, ids []int64, kinds []Kind) [][2]int64
+	// CountVectors says how many records of a namespace and kind there are and
+	// how many have a vector in a space.
+	CountVectors(space, namespace int64, kind Kind) VectorCount
+	// Missing gives records of a namespace and kind that have no vector in a
+	// space, newest first, at most limit, skipping those that skip holds.
+	Missing(space, namespace int64, kind Kind, limit int, skip func(id int64) bool) []int64
 	Close()
 }
 
@@ -208,12 +277,17 @@ type Stats struct {
 	Segments  int
 	DiskBytes int64
 	TailDocs  int64
+	Vectors   int64 // of all spaces
 }
 
 // An Index answers searches and follows the journal. Stage, Publish, Discard
 // and Checkpointed are called by one goroutine at a time, the writer; View and
 // Stats by any.
 type Index interface {
+	// DropSpace forgets a space's vectors, for ever: its number is not used again.
+	// It is called by the writer's goroutine between commits, and takes effect for
+	// views made from now on; those that are open keep what they saw.
+	DropSpace(space int64)
 	// Prepare analyses a document. It is pure.
 	Prepare(*Document) *Prepared
 	// Stage takes the changes that lead to revision without showing them,

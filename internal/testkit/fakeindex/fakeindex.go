@@ -3,6 +3,7 @@
 package fakeindex
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -28,7 +29,17 @@ const kept = 16
 
 // New gives an empty index at a revision.
 func New(revision int64) *Index {
-	return &Index{published: &view{revision: revision, docs: map[int64]*index.Document{}}, checkpoint: revision}
+	return &Index{published: &view{revision: revision, docs: map[int64]*index.Document{}, vectors: map[vectorKey][]float32{}}, checkpoint: revision}
+}
+
+// DropSpace implements index.Index.
+func (ix *Index) DropSpace(space int64) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	next := *ix.published
+	next.vectors = maps.Clone(next.vectors)
+	maps.DeleteFunc(next.vectors, func(k vectorKey, _ []float32) bool { return k.space == space })
+	ix.published = &next
 }
 
 // Prepare implements index.Index.
@@ -47,10 +58,19 @@ func (ix *Index) Stage(revision int64, changes []index.Change) {
 	if ix.staged != nil {
 		panic("fakeindex: staged twice")
 	}
-	next := &view{revision: revision, docs: maps.Clone(ix.published.docs)}
+	next := &view{revision: revision, docs: maps.Clone(ix.published.docs), vectors: maps.Clone(ix.published.vectors)}
 	for _, c := range changes {
+		if x := c.Vector; x != nil {
+			if x.Values == nil {
+				delete(next.vectors, vectorKey{x.Space, c.ID})
+			} else {
+				next.vectors[vectorKey{x.Space, c.ID}] = x.Values
+			}
+			continue
+		}
 		if c.Doc == nil {
 			delete(next.docs, c.ID)
+			maps.DeleteFunc(next.vectors, func(k vectorKey, _ []float32) bool { return k.id == c.ID })
 			continue
 		}
 		if c.Doc.Document.ID != c.ID || c.Doc.Document.Namespace != c.Namespace || c.Doc.Document.Kind != c.Kind {
@@ -118,7 +138,7 @@ func (ix *Index) Flush() error {
 func (ix *Index) Stats() index.Stats {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	return index.Stats{Documents: int64(len(ix.published.docs))}
+	return index.Stats{Documents: int64(len(ix.published.docs)), Vectors: int64(len(ix.published.vectors))}
 }
 
 // Stages is the number of calls to Stage.
@@ -141,7 +161,11 @@ func (ix *Index) Close() error { return nil }
 type view struct {
 	revision int64
 	docs     map[int64]*index.Document
+	vectors  map[vectorKey][]float32
 }
+
+// vectorKey names a record's vector in a space.
+type vectorKey struct{ space, id int64 }
 
 func (v *view) Revision() int64 { return v.revision }
 func (v *view) Close()          {}
@@ -154,8 +178,7 @@ func (v *view) Search(q index.Query, f index.Filter, o index.Options) (index.Res
 	var out index.Result
 	for _, id := range slices.Sorted(maps.Keys(v.docs)) {
 		d := v.docs[id]
-		if d.Namespace != f.Namespace || !slices.Contains(f.Kinds, d.Kind) || !slices.Contains(f.Scopes, d.Scope) ||
-			!holdsAny(d, q) {
+		if !covers(&f, d) || !holdsAny(d, q) {
 			continue
 		}
 		out.Total++
@@ -164,6 +187,12 @@ func (v *view) Search(q index.Query, f index.Filter, o index.Options) (index.Res
 		}
 	}
 	return out, nil
+}
+
+// covers says whether f lets see a document, metadata conditions, tags and times
+// aside.
+func covers(f *index.Filter, d *index.Document) bool {
+	return d.Namespace == f.Namespace && slices.Contains(f.Kinds, d.Kind) && slices.Contains(f.Scopes, d.Scope)
 }
 
 func holdsAny(d *index.Document, q index.Query) bool {
@@ -178,4 +207,80 @@ func holdsAny(d *index.Document, q index.Query) bool {
 		}
 	}
 	return len(q.Groups) == 0
+}
+
+// Nearest implements index.View by comparing with every vector.
+func (v *view) Nearest(q index.VectorQuery, f index.Filter) (index.VectorResult, error) {
+	res := index.VectorResult{Exact: true}
+	for key, values := range v.vectors {
+		d := v.docs[key.id]
+		if key.space != q.Space || d == nil || !covers(&f, d) || q.IDs != nil && !slices.Contains(q.IDs, key.id) {
+			continue
+		}
+		hit := index.VectorHit{ID: d.ID, Kind: d.Kind, Thread: d.Thread}
+		for i, x := range values {
+			hit.Score += x * q.Values[i]
+		}
+		res.Hits = append(res.Hits, hit)
+	}
+	slices.SortFunc(res.Hits, func(a, b index.VectorHit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+	})
+	res.Hits = res.Hits[:min(len(res.Hits), q.Limit)]
+	return res, nil
+}
+
+// Adjacent implements index.View.
+func (v *view) Adjacent(f index.Filter, ids []int64, _ []index.Kind) [][2]int64 {
+	out := make([][2]int64, len(ids))
+	for i, id := range ids {
+		d := v.docs[id]
+		if d == nil || d.Thread == 0 || !d.HasPosition {
+			continue
+		}
+		var before, after *index.Document
+		for _, o := range v.docs {
+			if o.Thread != d.Thread || !o.HasPosition || o.Kind != d.Kind || o.Scope != d.Scope || !covers(&f, o) {
+				continue
+			}
+			if o.Position < d.Position && (before == nil || o.Position > before.Position) {
+				before = o
+			}
+			if o.Position > d.Position && (after == nil || o.Position < after.Position) {
+				after = o
+			}
+		}
+		if before != nil {
+			out[i][0] = before.ID
+		}
+		if after != nil {
+			out[i][1] = after.ID
+		}
+	}
+	return out
+}
+
+// CountVectors implements index.View.
+func (v *view) CountVectors(space, namespace int64, kind index.Kind) (n index.VectorCount) {
+	for id, d := range v.docs {
+		if d.Namespace != namespace || d.Kind != kind {
+			continue
+		}
+		n.Records++
+		if v.vectors[vectorKey{space, id}] != nil {
+			n.Vectors++
+		}
+	}
+	return n
+}
+
+// Missing implements index.View.
+func (v *view) Missing(space, namespace int64, kind index.Kind, limit int, skip func(int64) bool) (ids []int64) {
+	for id, d := range v.docs {
+		if d.Namespace == namespace && d.Kind == kind && v.vectors[vectorKey{space, id}] == nil && !skip(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b int64) int { return cmp.Compare(b, a) })
+	return ids[:min(len(ids), limit)]
 }
