@@ -62,6 +62,7 @@ type Index struct {
 	segs    []segView
 	tails   []*tail // oldest first; all but the last are frozen
 	undo    undoLog
+	vectors flatVectors
 	nextSeg int
 	nextDel int
 	cursor  int64 // of a rebuild; see SetCursor
@@ -232,6 +233,10 @@ func (ix *Index) Stage(revision int64, changes []index.Change) {
 	cur := ix.tails[len(ix.tails)-1]
 	u.docs = cur.docs
 	for _, c := range changes {
+		ix.vectors.apply(c, revision)
+		if c.Vector != nil {
+			continue
+		}
 		ix.remove(c, revision, oldest)
 		if c.Doc != nil {
 			cur.add(c.Doc)
@@ -315,6 +320,7 @@ func (ix *Index) wakeMerge() {
 func (ix *Index) Discard() {
 	defer ix.write.Unlock()
 	u := &ix.undo
+	ix.vectors.undo(u.rev)
 	s := u.snapshot
 	u.snapshot = nil
 	ix.mu.Lock()
