@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strings"
 	"unsafe"
 )
 
@@ -37,7 +38,7 @@ var ErrFormat = errors.New("not a usable model file")
 // A Section is a named run of bytes.
 type Section struct {
 	Name string // 1 to 24 bytes of printable ASCII, unique in its file
-	Data []byte
+	Data string
 }
 
 // A File is an open model file. It is safe for concurrent use.
@@ -50,26 +51,29 @@ type File struct {
 // without reading the sections: see Verify for those. The sections are parts of
 // data, which must stay unchanged for as long as they are in use. Errors wrap
 // ErrFormat.
-func Open(data []byte) (*File, error) {
-	if len(data) < headerLen || string(data[:8]) != Magic {
+//
+// The data is a string because nobody may write it: it may lie in the
+// executable's read-only part, or in pages shared with other processes.
+func Open(data string) (*File, error) {
+	if len(data) < headerLen || data[:8] != Magic {
 		return nil, fmt.Errorf("%w: no model file begins like this", ErrFormat)
 	}
-	le := binary.LittleEndian
-	if crc32.Checksum(data[:28], castagnoli()) != le.Uint32(data[28:]) {
+	le, head := binary.LittleEndian, []byte(data[:headerLen])
+	if sum(data[:28]) != le.Uint32(head[28:]) {
 		return nil, fmt.Errorf("%w: the header is damaged", ErrFormat)
 	}
-	if v := le.Uint32(data[8:]); v != Version {
+	if v := le.Uint32(head[8:]); v != Version {
 		return nil, fmt.Errorf("%w: version %d, and this program reads version %d", ErrFormat, v, Version)
 	}
-	count, total := le.Uint32(data[12:]), le.Uint64(data[16:])
+	count, total := le.Uint32(head[12:]), le.Uint64(head[16:])
 	if total != uint64(len(data)) {
 		return nil, fmt.Errorf("%w: %d bytes long, and its header says %d", ErrFormat, len(data), total)
 	}
 	if count > MaxSections || headerLen+uint64(count)*entryLen > total {
 		return nil, fmt.Errorf("%w: %d sections do not fit", ErrFormat, count)
 	}
-	dir := data[headerLen : headerLen+int(count)*entryLen]
-	if crc32.Checksum(dir, castagnoli()) != le.Uint32(data[24:]) {
+	dir := []byte(data[headerLen : headerLen+int(count)*entryLen])
+	if crc32.Checksum(dir, castagnoli()) != le.Uint32(head[24:]) {
 		return nil, fmt.Errorf("%w: the directory is damaged", ErrFormat)
 	}
 	f := &File{sections: make([]Section, count), sums: make([]uint32, count)}
@@ -87,13 +91,11 @@ func Open(data []byte) (*File, error) {
 		if offset != aligned(end) || offset > total || length > total-offset || le.Uint32(entry[44:]) != 0 {
 			return nil, fmt.Errorf("%w: section %s lies where it cannot", ErrFormat, name)
 		}
-		for _, b := range data[end:offset] {
-			if b != 0 {
-				return nil, fmt.Errorf("%w: something lies before section %s", ErrFormat, name)
-			}
+		if strings.Trim(data[end:offset], "\x00") != "" {
+			return nil, fmt.Errorf("%w: something lies before section %s", ErrFormat, name)
 		}
 		end = offset + length
-		f.sections[i] = Section{Name: name, Data: data[offset:end:end]}
+		f.sections[i] = Section{Name: name, Data: data[offset:end]}
 		f.sums[i] = le.Uint32(entry[40:])
 	}
 	if end != total {
@@ -102,21 +104,14 @@ func Open(data []byte) (*File, error) {
 	return f, nil
 }
 
-// OpenString is Open for data that lies in a string, such as an embedded file.
-// Nothing is copied: whoever writes into a section ends the process.
-func OpenString(data string) (*File, error) {
-	return Open(unsafe.Slice(unsafe.StringData(data), len(data)))
-}
-
-// Section gives a section's bytes, which must not be written, and whether the
-// file has it.
-func (f *File) Section(name string) ([]byte, bool) {
+// Section gives a section's bytes and whether the file has it.
+func (f *File) Section(name string) (string, bool) {
 	for _, s := range f.sections {
 		if s.Name == name && name != "" {
 			return s.Data, true
 		}
 	}
-	return nil, false
+	return "", false
 }
 
 // Sections gives all sections in the order of the file.
@@ -124,8 +119,8 @@ func (f *File) Sections() []Section { return append([]Section(nil), f.sections..
 
 // Need gives the sections with these names, in their order, or an error that
 // wraps ErrFormat and says which is not there.
-func (f *File) Need(names ...string) ([][]byte, error) {
-	out := make([][]byte, len(names))
+func (f *File) Need(names ...string) ([]string, error) {
+	out := make([]string, len(names))
 	for i, name := range names {
 		data, ok := f.Section(name)
 		if !ok {
@@ -142,7 +137,7 @@ func (f *File) Need(names ...string) ([][]byte, error) {
 // is as good as the executable.
 func (f *File) Verify() error {
 	for i, s := range f.sections {
-		if crc32.Checksum(s.Data, castagnoli()) != f.sums[i] {
+		if sum(s.Data) != f.sums[i] {
 			return fmt.Errorf("%w: section %s is damaged", ErrFormat, s.Name)
 		}
 	}
@@ -174,7 +169,7 @@ func Write(w io.Writer, sections []Section) error {
 		end = offsets[i] + uint64(len(s.Data))
 		le.PutUint64(entry[24:], offsets[i])
 		le.PutUint64(entry[32:], uint64(len(s.Data)))
-		le.PutUint32(entry[40:], crc32.Checksum(s.Data, castagnoli()))
+		le.PutUint32(entry[40:], sum(s.Data))
 	}
 	head := append(make([]byte, 0, headerLen+len(dir)), Magic...)
 	head = le.AppendUint32(head, Version)
@@ -191,7 +186,7 @@ func Write(w io.Writer, sections []Section) error {
 		if _, err := w.Write(make([]byte, offsets[i]-at)); err != nil {
 			return err
 		}
-		if _, err := w.Write(s.Data); err != nil {
+		if _, err := io.WriteString(w, s.Data); err != nil {
 			return err
 		}
 		at = offsets[i] + uint64(len(s.Data))
@@ -218,6 +213,11 @@ func readName(b []byte) (string, error) {
 
 // aligned is the first offset for a section at or behind end.
 func aligned(end uint64) uint64 { return (end + Align - 1) / Align * Align }
+
+// sum is the checksum of s, which is read where it lies.
+func sum(s string) uint32 {
+	return crc32.Checksum(unsafe.Slice(unsafe.StringData(s), len(s)), castagnoli())
+}
 
 // castagnoli is the table of CRC-32C; the package crc32 makes it only once.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }

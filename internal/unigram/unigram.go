@@ -3,7 +3,6 @@
 package unigram
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"sync"
@@ -41,9 +40,9 @@ const (
 // A Model is a vocabulary: pieces with scores. The specials come first, with
 // names that no text can give. It is safe for concurrent use.
 type Model struct {
-	pieces   []byte
-	ends     []byte
-	scores   []byte
+	pieces   string
+	ends     string
+	scores   string
 	table    []int32 // hash of a piece to its id; 0 is an empty slot
 	longest  int     // bytes of the longest piece
 	runes    int     // characters of the piece with the most
@@ -61,9 +60,9 @@ func Load(f *modelfile.File) (*Model, error) {
 	return New(s[0], s[1], s[2])
 }
 
-// New makes a model of a vocabulary in the form of the sections, which it keeps
-// and never writes. Errors wrap modelfile.ErrFormat.
-func New(pieces, ends, scores []byte) (*Model, error) {
+// New makes a model of a vocabulary in the form of the sections, which it keeps.
+// Errors wrap modelfile.ErrFormat.
+func New(pieces, ends, scores string) (*Model, error) {
 	n := len(ends) / 4
 	if len(ends)%4 != 0 || len(scores) != len(ends) || n < Specials || n > 1<<24 {
 		return nil, fmt.Errorf("%w: a vocabulary of %d ends and %d scores", modelfile.ErrFormat, len(ends), len(scores))
@@ -76,8 +75,8 @@ func New(pieces, ends, scores []byte) (*Model, error) {
 	m.table = make([]int32, size)
 	least, at := 0.0, 0
 	for id := range n {
-		end := int(binary.LittleEndian.Uint32(ends[4*id:]))
-		if end <= at || end-at > maxPieceBytes || end > len(pieces) || !utf8.Valid(pieces[at:end]) {
+		end := int(number(ends, int32(id)))
+		if end <= at || end-at > maxPieceBytes || end > len(pieces) || !utf8.ValidString(pieces[at:end]) {
 			return nil, fmt.Errorf("%w: piece %d is empty, too long or not text", modelfile.ErrFormat, id)
 		}
 		score := m.score(int32(id))
@@ -90,7 +89,7 @@ func New(pieces, ends, scores []byte) (*Model, error) {
 			}
 			least = min(least, score)
 			m.longest = max(m.longest, end-at)
-			m.runes = max(m.runes, utf8.RuneCount(pieces[at:end]))
+			m.runes = max(m.runes, utf8.RuneCountInString(pieces[at:end]))
 		}
 		at = end
 	}
@@ -108,7 +107,13 @@ func (m *Model) Len() int { return len(m.ends) / 4 }
 
 // Piece gives the text of a piece, in which U+2581 stands for the space before
 // a word. It panics unless 0 <= id < Len.
-func (m *Model) Piece(id int32) string { return string(m.bytes(id)) }
+func (m *Model) Piece(id int32) string {
+	from := uint32(0)
+	if id > 0 {
+		from = number(m.ends, id-1)
+	}
+	return m.pieces[from:number(m.ends, id)]
+}
 
 // Score gives the natural logarithm of a piece's probability. It panics unless
 // 0 <= id < Len.
@@ -220,23 +225,20 @@ func (s *search) split(m *Model) {
 }
 
 func (m *Model) score(id int32) float64 {
-	return float64(math.Float32frombits(binary.LittleEndian.Uint32(m.scores[4*id:])))
+	return float64(math.Float32frombits(number(m.scores, id)))
 }
 
-// bytes gives the text of a piece where it lies.
-func (m *Model) bytes(id int32) []byte {
-	from := uint32(0)
-	if id > 0 {
-		from = binary.LittleEndian.Uint32(m.ends[4*(id-1):])
-	}
-	return m.pieces[from:binary.LittleEndian.Uint32(m.ends[4*id:])]
+// number gives entry i of a list of little-endian numbers.
+func number(list string, i int32) uint32 {
+	b := list[4*i : 4*i+4]
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
 
 // insert puts a piece into the table unless it is there.
-func (m *Model) insert(id int32, piece []byte) bool {
+func (m *Model) insert(id int32, piece string) bool {
 	h := hashStart()
-	for _, b := range piece {
-		h = hashNext(h, b)
+	for i := range len(piece) {
+		h = hashNext(h, piece[i])
 	}
 	mask := uint64(len(m.table) - 1)
 	for i := slot(h) & mask; ; i = (i + 1) & mask {
@@ -244,7 +246,7 @@ func (m *Model) insert(id int32, piece []byte) bool {
 		case other == 0:
 			m.table[i] = id
 			return true
-		case string(m.bytes(other)) == string(piece):
+		case m.Piece(other) == piece:
 			return false
 		}
 	}
@@ -255,7 +257,7 @@ func (m *Model) find(h uint64, piece []byte) int32 {
 	mask := uint64(len(m.table) - 1)
 	for i := slot(h) & mask; ; i = (i + 1) & mask {
 		id := m.table[i]
-		if id == 0 || string(m.bytes(id)) == string(piece) {
+		if id == 0 || m.Piece(id) == string(piece) {
 			return id
 		}
 	}
