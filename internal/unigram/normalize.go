@@ -159,3 +159,14 @@ func mapped(r rune) rune {
 	}
 	return r
 }
+
+// Normalize gives text in the form in which Encode looks for pieces: its words,
+// each behind a U+2581.
+func Normalize(text string) string {
+	var out []byte
+	var w word
+	for s := (scanner{source: text}); s.next(&w, maxWord); {
+		out = append(out, w.text...)
+	}
+	return string(out)
+}

