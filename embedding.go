@@ -58,8 +58,8 @@ const (
 	TierAgent  Tier = "agent"  // facts, episodes and procedures; on by default
 )
 
-// SyncReport says what a sync did.
-type SyncReport struct {
+// EmbeddingReport says what EmbeddingStore.Sync did.
+type EmbeddingReport struct {
 	Embedded int64 `json:"embedded"` // vectors written
 	Skipped  int64 `json:"skipped"`  // records that changed or went meanwhile
 	Failed   int64 `json:"failed"`   // texts that the model refuses for good

@@ -86,7 +86,7 @@ func (x *graphIndex) stage(revision int64, changes []store.Change) {
 	x.staged, x.changes = revision, x.changes[:0]
 	for i := range changes {
 		c := &changes[i]
-		if c.Kind != store.KindEntity && c.Kind != store.KindRelation {
+		if c.Vector != nil || c.Kind != store.KindEntity && c.Kind != store.KindRelation {
 			continue
 		}
 		change := graphChange{revision, c.Namespace, c.ID, c.Kind}

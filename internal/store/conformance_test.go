@@ -518,7 +518,7 @@ func conformCompact(t *testing.T, s *Store, log *hookLog) {
 		}
 		return nil
 	})
-	if len(log.changes) != 2 || log.changes[0].ID != other.ID || log.changes[1] != (Change{m.ID, m.NamespaceID, KindMemory, nil}) {
+	if len(log.changes) != 2 || log.changes[0].ID != other.ID || log.changes[1] != (Change{ID: m.ID, Namespace: m.NamespaceID, Kind: KindMemory}) {
 		t.Errorf("%+v", log.changes)
 	}
 }

@@ -8,14 +8,19 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 )
 
-// A JournalEntry says that a record was written or deleted. What it is now is
-// read from the truth.
+// A JournalEntry says that a record was written or deleted, or, with a space,
+// that its vector there was; one with a space and no record says that the space
+// was deleted. What it is now is read from the truth.
 type JournalEntry struct {
 	Revision  int64
 	ID        int64
 	Namespace int64
 	Kind      Kind
+	Space     int64 // 0: the record itself
 }
+
+// journalVector marks, in the byte of the kind, an entry that a space follows.
+const journalVector = 0x80
 
 // A JournalCursor is a place in the journal: behind a part of a revision.
 type JournalCursor struct {
@@ -65,8 +70,17 @@ func appendEntries(out []JournalEntry, revision int64, buf []byte) ([]JournalEnt
 		if m <= 0 || len(buf) <= n+m {
 			return nil, errs.New(errs.Storage, "the database is damaged: a journal row cannot be read")
 		}
-		out = append(out, JournalEntry{Revision: revision, ID: int64(id), Namespace: int64(namespace), Kind: Kind(buf[n+m])})
+		entry := JournalEntry{Revision: revision, ID: int64(id), Namespace: int64(namespace), Kind: Kind(buf[n+m] &^ journalVector)}
+		of := buf[n+m]
 		buf = buf[n+m+1:]
+		if of&journalVector != 0 {
+			space, k := binary.Uvarint(buf)
+			if k <= 0 || space == 0 {
+				return nil, errs.New(errs.Storage, "the database is damaged: a journal row cannot be read")
+			}
+			entry.Space, buf = int64(space), buf[k:]
+		}
+		out = append(out, entry)
 	}
 	return out, nil
 }

@@ -2,7 +2,8 @@ package store
 
 import "strings"
 
-// schemaText is the schema of the current version. It is written in SQL that
+// schemaText is the schema of version 1; what later ones add stands beside their
+// migrations. It is written in SQL that
 // SQLite and PostgreSQL share, but for the words in braces, which the dialect
 // replaces.
 //
@@ -220,6 +221,34 @@ const (
 	sqlSetNoteRoot
 	sqlDeleteNoteRoot
 
+	sqlSpaces
+	sqlSpace
+	sqlSpaceIDs
+	sqlGoingSpaces
+	sqlAddSpace
+	sqlSetProbe
+	sqlDropSpace
+	sqlForgetSpace
+	sqlVector
+	sqlVectorText
+	sqlPutVector
+	sqlDeleteVector
+	sqlVectorBound
+	sqlDeleteVectors
+	sqlSwitches
+	sqlSetSwitch
+	sqlReady
+	sqlReadyAll
+	sqlSetReady
+	sqlClearReady
+	sqlClearReadyNamespace
+	sqlClearReadySpace
+	sqlDefaultSpace
+	sqlSetDefaultSpace
+	sqlClearDefaultSpace
+	sqlClearDefaultSpaces
+	sqlNamespaceAfter
+
 	statementCount
 )
 
@@ -243,10 +272,10 @@ func (d dialect) statements() [statementCount]string {
 		sqlRelease:    "RELEASE op",
 		sqlRollbackTo: "ROLLBACK TO op",
 
-		sqlReadMeta:     "SELECT lineage, revision, next_id, next_string, journal_floor FROM meta WHERE one = 1",
+		sqlReadMeta:     "SELECT lineage, revision, next_id, next_string, journal_floor, next_space FROM meta WHERE one = 1",
 		sqlReadRevision: "SELECT revision FROM meta WHERE one = 1",
-		sqlWriteMeta: `UPDATE meta SET revision = $1, next_id = $2, next_string = $3, journal_floor = $4
-			WHERE one = 1`,
+		sqlWriteMeta: `UPDATE meta SET revision = $1, next_id = $2, next_string = $3, journal_floor = $4,
+			next_space = $5 WHERE one = 1`,
 		sqlReadCounts: "SELECT kind, n FROM counts",
 		sqlWriteCount: "INSERT INTO counts (kind, n) VALUES ($1, $2) ON CONFLICT (kind) DO UPDATE SET n = excluded.n",
 
@@ -315,5 +344,6 @@ func (d dialect) statements() [statementCount]string {
 	addGraphStatements(&all)
 	addAdjacencyStatements(&all)
 	addNoteStatements(&all)
+	addVectorStatements(&all)
 	return all
 }

@@ -18,18 +18,31 @@ import (
 const DatabaseFile = "loci.db"
 
 // Change says that a record was written or deleted. Doc is what the writer
-// handed over for the index, nil when the record is gone.
+// handed over for the index, nil when the record is gone, and its vectors with
+// it. With Vector set the change is to that vector alone.
 type Change struct {
 	ID        int64
 	Namespace int64
 	Kind      Kind
 	Doc       any
+	Vector    *VectorChange
+}
+
+// VectorChange is the new state of a record's vector in a space; or, for no
+// record, that the space is gone with all its vectors.
+type VectorChange struct {
+	Space    int64
+	Encoding uint8     // the space's
+	Scope    int64     // the record's
+	Values   []float32 // of length 1; nil: the vector is gone
+	Dropped  bool      // the space is
 }
 
 // Hooks follow the commits. All are called by the writer's goroutine.
 type Hooks interface {
 	// Stage comes before a commit that will take the store to revision. Each
-	// record stands in changes once, in its last state.
+	// record and each vector stands in changes once, in its last state; the
+	// changes of vectors come last.
 	Stage(revision int64, changes []Change)
 	// Publish comes after the commit, Discard after it failed.
 	Publish()

@@ -58,6 +58,8 @@ type writer struct {
 	callers      int           // estimate of those that come back for another write
 	checkpointed int           // length of the log when a checkpoint was last asked for
 
+	cache vectorCache
+
 	waited     time.Duration // for the running group
 	waitMisses int           // waits in a row that brought nobody
 	skipWaits  int           // groups that will not wait
@@ -65,8 +67,8 @@ type writer struct {
 
 // state is what the meta and counts tables hold.
 type state struct {
-	revision, nextID, nextString, journalFloor int64
-	counts                                     [kindLimit]int64
+	revision, nextID, nextString, journalFloor, nextSpace int64
+	counts                                                [kindLimit]int64
 	// hints counts the writes that make no revision, so that a group of nothing
 	// else is committed all the same. It is not stored.
 	hints int64
@@ -114,6 +116,7 @@ func newWriter(s *Store, c conn) (*writer, error) {
 	s.lineage = st.columnText(0)
 	w.state = state{
 		revision: st.columnInt(1), nextID: st.columnInt(2), nextString: st.columnInt(3), journalFloor: st.columnInt(4),
+		nextSpace: st.columnInt(5),
 	}
 	st.reset()
 	if st, err = w.session.stmt(sqlReadCounts); err != nil {
@@ -284,6 +287,9 @@ func (w *writer) runOne(op *operation) error {
 	w.tx.begin()
 	err := w.tx.call(op.fn)
 	if err == nil {
+		err = w.tx.unready()
+	}
+	if err == nil {
 		err = w.tx.writeJournal()
 	}
 	if err == nil && !op.alone {
@@ -294,6 +300,7 @@ func (w *writer) runOne(op *operation) error {
 		w.next = before
 		w.session.pending.truncate(strings)
 		w.changes = w.changes[:changes]
+		w.cache.known = false
 		if w.session.c.inTransaction() {
 			if op.alone || w.rollbackOne() != nil {
 				w.session.run(sqlRollback)
@@ -401,6 +408,7 @@ func (w *writer) writeState() error {
 	st.bindInt(2, w.next.nextID)
 	st.bindInt(3, w.next.nextString)
 	st.bindInt(4, w.next.journalFloor)
+	st.bindInt(5, w.next.nextSpace)
 	if err := st.run(); err != nil {
 		return err
 	}
@@ -441,6 +449,7 @@ func (w *writer) abandon() {
 		w.session.run(sqlRollback)
 	}
 	w.session.pending.truncate(0)
+	w.cache.known = false
 }
 
 // answer tells the callers. A failure of the group does not hide an
@@ -488,7 +497,8 @@ func (w *writer) boundLog() {
 	w.session.c.busyTimeout(busyTimeout)
 }
 
-// compact keeps the last change of each record.
+// compact keeps the last change of each record and of each vector, those of
+// vectors behind all others and none of a record that is gone.
 func compact(changes []Change) []Change {
 	ascending := 1
 	for ascending < len(changes) && changes[ascending-1].ID < changes[ascending].ID {
@@ -497,18 +507,41 @@ func compact(changes []Change) []Change {
 	if ascending >= len(changes) { // as when all are new
 		return changes
 	}
-	last := make(map[int64]int, len(changes))
-	for i := range changes {
-		last[changes[i].ID] = i
+	type key struct{ id, space int64 }
+	keyOf := func(c *Change) key {
+		if c.Vector != nil {
+			return key{c.ID, c.Vector.Space}
+		}
+		return key{c.ID, 0}
 	}
-	if len(last) == len(changes) {
+	last := make(map[key]int, len(changes))
+	vectors := false
+	for i := range changes {
+		last[keyOf(&changes[i])] = i
+		vectors = vectors || changes[i].Vector != nil
+	}
+	if len(last) == len(changes) && !vectors {
 		return changes
 	}
 	out := make([]Change, 0, len(last))
 	for i := range changes {
-		if last[changes[i].ID] == i {
+		if changes[i].Vector == nil && last[key{changes[i].ID, 0}] == i {
 			out = append(out, changes[i])
 		}
+	}
+	if !vectors {
+		return out
+	}
+	for i := range changes {
+		c := &changes[i]
+		if c.Vector == nil || last[keyOf(c)] != i {
+			continue
+		}
+		// An id is never used again, so one that is gone stays gone.
+		if at, ok := last[key{c.ID, 0}]; ok && changes[at].Doc == nil && !c.Vector.Dropped {
+			continue
+		}
+		out = append(out, *c)
 	}
 	return out
 }

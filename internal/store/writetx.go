@@ -16,12 +16,15 @@ type WriteTx struct {
 	w       *writer
 	changed bool
 	journal int // where this operation's changes begin in the group's
+	// firstNew is the least id of a record made in this operation.
+	firstNew int64
 	// adopting is set while new records keep the id and revision they bring.
 	adopting bool
 }
 
 func (tx *WriteTx) begin() {
 	tx.changed, tx.journal, tx.adopting = false, len(tx.w.changes), false
+	tx.firstNew = tx.w.next.nextID
 }
 
 func (tx *WriteTx) call(fn func(*WriteTx) error) (err error) {
@@ -186,6 +189,9 @@ func (tx *WriteTx) Delete(r *Record) error {
 		}
 	}
 	if err := tx.tags(sqlDeleteTag, r.NamespaceID, r.ID, r.TagIDs); err != nil {
+		return err
+	}
+	if err := tx.forgetVectors(r); err != nil {
 		return err
 	}
 	st, err := tx.stmt(sqlDeleteRecord)
@@ -389,7 +395,12 @@ func (tx *WriteTx) writeJournal() error {
 		for _, c := range changes[:n] {
 			buf = binary.AppendUvarint(buf, uint64(c.ID))
 			buf = binary.AppendUvarint(buf, uint64(c.Namespace))
-			buf = append(buf, byte(c.Kind))
+			if c.Vector == nil {
+				buf = append(buf, byte(c.Kind))
+				continue
+			}
+			buf = append(buf, byte(c.Kind)|journalVector)
+			buf = binary.AppendUvarint(buf, uint64(c.Vector.Space))
 		}
 		st, err := tx.stmt(sqlAddJournal)
 		if err != nil {
