@@ -94,7 +94,7 @@ func (c Config) check() error {
 	case c.Layers < 1 || c.Layers > maxLayers,
 		c.Hidden < BlockLen || c.Hidden > maxWidth || c.Hidden%BlockLen != 0,
 		c.Intermediate < BlockLen || c.Intermediate > maxWidth || c.Intermediate%BlockLen != 0,
-		c.Heads < 1 || c.Hidden%c.Heads != 0 || c.Hidden/c.Heads%8 != 0,
+		c.Heads < 1 || c.Hidden%c.Heads != 0 || c.Hidden/c.Heads%tileCols != 0,
 		c.MaxPositions < 1 || c.MaxPositions > maxWidth,
 		!(c.Epsilon > 0) || math.IsInf(float64(c.Epsilon), 0):
 		return fmt.Errorf("%w: model %+v", ErrShape, c)

@@ -11,7 +11,7 @@ import (
 type Config struct {
 	Layers       int     // blocks of attention and feed-forward
 	Hidden       int     // width of a token's vector, a multiple of 32
-	Heads        int     // attention heads; Hidden/Heads is a multiple of 8
+	Heads        int     // attention heads; Hidden/Heads is a multiple of 16
 	Intermediate int     // width between the two feed-forward matrices, a multiple of 32
 	MaxPositions int     // most tokens in a text
 	Epsilon      float32 // what layer norms add to the variance
