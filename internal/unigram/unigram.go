@@ -33,6 +33,8 @@ const (
 const (
 	maxPieceBytes = 256
 	maxWord       = 1 << 16 // characters
+	// begunBits is how many bits of begun there are for a slot of the table.
+	begunBits = 16
 	// lookahead is how many pieces beyond those asked for a search covers.
 	lookahead = 16
 )
@@ -43,10 +45,10 @@ type Model struct {
 	pieces   string
 	ends     string
 	scores   string
-	table    []int32 // hash of a piece to its id; 0 is an empty slot
-	longest  int     // bytes of the longest piece
-	runes    int     // characters of the piece with the most
-	unknown  float64 // score of one character without a piece
+	table    []int32  // hash of a piece to its id; 0 is an empty slot
+	begun    []uint64 // a bit for the hash of each beginning of a piece, so that a search stops where no piece goes on
+	runes    int      // characters of the piece with the most
+	unknown  float64  // score of one character without a piece
 	searches sync.Pool
 }
 
@@ -67,12 +69,13 @@ func New(pieces, ends, scores string) (*Model, error) {
 	if len(ends)%4 != 0 || len(scores) != len(ends) || n < Specials || n > 1<<24 {
 		return nil, fmt.Errorf("%w: a vocabulary of %d ends and %d scores", modelfile.ErrFormat, len(ends), len(scores))
 	}
-	m := &Model{pieces: pieces, ends: ends, scores: scores}
+	m := &Model{pieces: pieces, ends: ends, scores: scores, runes: 1}
 	size := 1
 	for size < 2*n {
 		size *= 2
 	}
 	m.table = make([]int32, size)
+	m.begun = make([]uint64, max(1, size*begunBits/64))
 	least, at := 0.0, 0
 	for id := range n {
 		end := int(number(ends, int32(id)))
@@ -88,8 +91,6 @@ func New(pieces, ends, scores string) (*Model, error) {
 				return nil, fmt.Errorf("%w: piece %d is there twice", modelfile.ErrFormat, id)
 			}
 			least = min(least, score)
-			m.longest = max(m.longest, end-at)
-			m.runes = max(m.runes, utf8.RuneCountInString(pieces[at:end]))
 		}
 		at = end
 	}
@@ -146,10 +147,7 @@ func (m *Model) Encode(dst []int32, text string, limit int) (ids []int32, cut in
 	defer m.searches.Put(s)
 	scan := scanner{source: text}
 	for {
-		wide := maxWord
-		if left := max(limit, 0) + lookahead; left < maxWord/m.runes {
-			wide = left * m.runes
-		}
+		wide := min(maxWord, (min(max(limit, 0), maxWord)+lookahead)*m.runes)
 		if !scan.next(&s.word, wide) {
 			return dst, len(text)
 		}
@@ -197,16 +195,17 @@ func (s *search) split(m *Model) {
 	for i := range n {
 		here, at := s.best[i].score, int(start[i])
 		h := hashStart()
-		for j := i + 1; j <= n && int(start[j])-at <= m.longest; j++ {
+		for j := i + 1; j <= n; j++ {
 			for _, b := range text[start[j-1]:start[j]] {
 				h = hashNext(h, b)
 			}
-			id := m.find(h, text[at:start[j]])
-			if id == 0 {
-				continue
+			if !m.goesOn(h) {
+				break
 			}
-			if score := here + m.score(id); score > s.best[j].score {
-				s.best[j] = node{score, int32(i), id}
+			if id := m.find(h, text[at:start[j]]); id != 0 {
+				if score := here + m.score(id); score > s.best[j].score {
+					s.best[j] = node{score, int32(i), id}
+				}
 			}
 		}
 		if score := here + m.unknown; score > s.best[i+1].score {
@@ -236,10 +235,16 @@ func number(list string, i int32) uint32 {
 
 // insert puts a piece into the table unless it is there.
 func (m *Model) insert(id int32, piece string) bool {
-	h := hashStart()
+	h, runes := hashStart(), 0
 	for i := range len(piece) {
 		h = hashNext(h, piece[i])
+		if i+1 == len(piece) || utf8.RuneStart(piece[i+1]) {
+			bit := slot(h) & uint64(len(m.begun)*64-1)
+			m.begun[bit/64] |= 1 << (bit % 64)
+			runes++
+		}
 	}
+	m.runes = max(m.runes, runes)
 	mask := uint64(len(m.table) - 1)
 	for i := slot(h) & mask; ; i = (i + 1) & mask {
 		switch other := m.table[i]; {
@@ -250,6 +255,13 @@ func (m *Model) insert(id int32, piece string) bool {
 			return false
 		}
 	}
+}
+
+// goesOn says whether a piece may begin with the characters that gave h. It
+// errs now and then, but never says no where one does.
+func (m *Model) goesOn(h uint64) bool {
+	bit := slot(h) & uint64(len(m.begun)*64-1)
+	return m.begun[bit/64]>>(bit%64)&1 != 0
 }
 
 // find gives the id of the piece with hash h, or 0.
