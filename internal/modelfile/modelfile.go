@@ -157,14 +157,11 @@ func Write(w io.Writer, sections []Section) error {
 	end := uint64(headerLen + len(dir))
 	for i, s := range sections {
 		entry := dir[i*entryLen:]
-		if len(s.Name) > nameLen || seen[s.Name] {
+		copy(entry[:nameLen], s.Name)
+		if name, err := readName(entry[:nameLen]); err != nil || name != s.Name || seen[s.Name] {
 			return fmt.Errorf("%w: %q cannot be a section's name, or is one already", ErrFormat, s.Name)
 		}
 		seen[s.Name] = true
-		copy(entry, s.Name)
-		if _, err := readName(entry[:nameLen]); err != nil {
-			return err
-		}
 		offsets[i] = aligned(end)
 		end = offsets[i] + uint64(len(s.Data))
 		le.PutUint64(entry[24:], offsets[i])
