@@ -45,31 +45,43 @@ TEXT ·dotFloat32AVX2(SB), NOSPLIT, $0-28
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
 	MOVQ   DX, BX
 
-four:
-	SUBQ        $0x20, BX
+eight:
+	SUBQ        $0x40, BX
 	JLT         single
-	VMOVUPS     (AX), Y4
-	VFMADD231PS (CX), Y4, Y0
-	VMOVUPS     32(AX), Y4
-	VFMADD231PS 32(CX), Y4, Y1
-	VMOVUPS     64(AX), Y4
-	VFMADD231PS 64(CX), Y4, Y2
-	VMOVUPS     96(AX), Y4
-	VFMADD231PS 96(CX), Y4, Y3
-	ADDQ        $0x80, AX
-	ADDQ        $0x80, CX
-	JMP         four
+	VMOVUPS     (AX), Y8
+	VFMADD231PS (CX), Y8, Y0
+	VMOVUPS     32(AX), Y8
+	VFMADD231PS 32(CX), Y8, Y1
+	VMOVUPS     64(AX), Y8
+	VFMADD231PS 64(CX), Y8, Y2
+	VMOVUPS     96(AX), Y8
+	VFMADD231PS 96(CX), Y8, Y3
+	VMOVUPS     128(AX), Y8
+	VFMADD231PS 128(CX), Y8, Y4
+	VMOVUPS     160(AX), Y8
+	VFMADD231PS 160(CX), Y8, Y5
+	VMOVUPS     192(AX), Y8
+	VFMADD231PS 192(CX), Y8, Y6
+	VMOVUPS     224(AX), Y8
+	VFMADD231PS 224(CX), Y8, Y7
+	ADDQ        $0x00000100, AX
+	ADDQ        $0x00000100, CX
+	JMP         eight
 
 single:
-	ADDQ $0x20, BX
+	ADDQ $0x40, BX
 
 one:
 	SUBQ        $0x08, BX
 	JLT         tail
-	VMOVUPS     (AX), Y4
-	VFMADD231PS (CX), Y4, Y0
+	VMOVUPS     (AX), Y8
+	VFMADD231PS (CX), Y8, Y0
 	ADDQ        $0x20, AX
 	ADDQ        $0x20, CX
 	JMP         one
@@ -80,15 +92,19 @@ tail:
 	LEAQ        floatMask<>+0(SB), BX
 	SHLQ        $0x02, DX
 	SUBQ        DX, BX
-	VMOVDQU     32(BX), Y5
-	VMASKMOVPS  (AX), Y5, Y4
-	VMASKMOVPS  (CX), Y5, Y5
-	VFMADD231PS Y4, Y5, Y1
+	VMOVDQU     32(BX), Y9
+	VMASKMOVPS  (AX), Y9, Y8
+	VMASKMOVPS  (CX), Y9, Y9
+	VFMADD231PS Y8, Y9, Y1
 
 sum:
-	VADDPS       Y1, Y0, Y0
-	VADDPS       Y3, Y2, Y2
+	VADDPS       Y4, Y0, Y0
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y6, Y2, Y2
+	VADDPS       Y7, Y3, Y3
 	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X1, X0, X1
 	VHADDPS      X1, X1, X1
@@ -186,7 +202,7 @@ DATA intMask<>+56(SB)/8, $0xffffffffffffffff
 GLOBL intMask<>(SB), RODATA|NOPTR, $64
 
 // func scanFloat32AVX2(q *float32, dim int, rows *float32, stride int, fours int, out *float32)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·scanFloat32AVX2(SB), NOSPLIT, $0-48
 	MOVQ q+0(FP), AX
 	MOVQ rows+16(FP), CX
@@ -203,29 +219,33 @@ rows:
 	VXORPS Y3, Y3, Y3
 	MOVQ   CX, R8
 	MOVQ   AX, R9
-	MOVQ   dim+8(FP), R10
-	MOVQ   R10, R11
-	SUBQ   $0x08, R11
+	LEAQ   8192(CX), R10
+	MOVQ   dim+8(FP), R11
+	MOVQ   R11, R12
+	SUBQ   $0x08, R12
 	JLT    tail
 
 chunk:
 	VMOVUPS     (R9), Y4
+	PREFETCHT0  (R10)
+	PREFETCHT0  64(R10)
+	ADDQ        $0x80, R10
 	VFMADD231PS (R8), Y4, Y0
 	VFMADD231PS (R8)(DX*1), Y4, Y1
 	VFMADD231PS (R8)(DX*2), Y4, Y2
 	VFMADD231PS (R8)(DI*1), Y4, Y3
 	ADDQ        $0x20, R9
 	ADDQ        $0x20, R8
-	SUBQ        $0x08, R11
+	SUBQ        $0x08, R12
 	JGE         chunk
 
 tail:
-	ANDQ        $0x07, R10
+	ANDQ        $0x07, R11
 	JEQ         sum
-	LEAQ        floatMask<>+0(SB), R11
-	SHLQ        $0x02, R10
-	SUBQ        R10, R11
-	VMOVDQU     32(R11), Y5
+	LEAQ        floatMask<>+0(SB), R10
+	SHLQ        $0x02, R11
+	SUBQ        R11, R10
+	VMOVDQU     32(R10), Y5
 	VMASKMOVPS  (R9), Y5, Y4
 	VMASKMOVPS  (R8), Y5, Y6
 	VFMADD231PS Y6, Y4, Y0
@@ -251,7 +271,7 @@ sum:
 	RET
 
 // func scanFloat32x4AVX2(q0 *float32, q1 *float32, q2 *float32, q3 *float32, dim int, rows *float32, stride int, pairs int, o0 *float32, o1 *float32, o2 *float32, o3 *float32)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·scanFloat32x4AVX2(SB), NOSPLIT, $0-96
 	MOVQ q0+0(FP), AX
 	MOVQ q1+8(FP), CX
@@ -273,11 +293,13 @@ rows:
 	VXORPS Y7, Y7, Y7
 	LEAQ   (SI)(DI*1), R9
 	XORQ   R10, R10
-	MOVQ   dim+32(FP), R11
-	SUBQ   $0x08, R11
+	LEAQ   4096(SI), R11
+	MOVQ   dim+32(FP), R12
+	SUBQ   $0x08, R12
 	JLT    tail
 
 chunk:
+	PREFETCHT0  (R11)(R10*2)
 	VMOVUPS     (SI)(R10*1), Y8
 	VMOVUPS     (R9)(R10*1), Y9
 	VMOVUPS     (AX)(R10*1), Y10
@@ -293,7 +315,7 @@ chunk:
 	VFMADD231PS Y8, Y10, Y3
 	VFMADD231PS Y9, Y10, Y7
 	ADDQ        $0x20, R10
-	SUBQ        $0x08, R11
+	SUBQ        $0x08, R12
 	JGE         chunk
 
 tail:
@@ -354,7 +376,7 @@ sum:
 	RET
 
 // func scanInt8AVX2(q *int8, dim int, rows *int8, stride int, fours int, out *int32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·scanInt8AVX2(SB), NOSPLIT, $0-48
 	MOVQ q+0(FP), AX
 	MOVQ dim+8(FP), CX
@@ -369,49 +391,52 @@ rows:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	XORQ   R10, R10
-	MOVQ   CX, R11
-	ANDQ   $-16, R11
+	LEAQ   4096(DX), R10
+	XORQ   R11, R11
+	MOVQ   CX, R12
+	ANDQ   $-16, R12
 
 chunk:
-	VPMOVSXBW (AX)(R10*1), Y4
-	LEAQ      (DX)(R10*1), R9
-	VPMOVSXBW (R9), Y5
-	VPMADDWD  Y4, Y5, Y5
-	VPADDD    Y5, Y0, Y0
-	VPMOVSXBW (R9)(BX*1), Y5
-	VPMADDWD  Y4, Y5, Y5
-	VPADDD    Y5, Y1, Y1
-	VPMOVSXBW (R9)(BX*2), Y5
-	VPMADDWD  Y4, Y5, Y5
-	VPADDD    Y5, Y2, Y2
-	VPMOVSXBW (R9)(R8*1), Y5
-	VPMADDWD  Y4, Y5, Y5
-	VPADDD    Y5, Y3, Y3
-	ADDQ      $0x10, R10
-	CMPQ      R10, R11
-	JLT       chunk
-	MOVQ      CX, R9
-	SUBQ      R11, R9
-	JEQ       sum
-	LEAQ      intMask<>+0(SB), R10
-	VMOVDQU   (R10)(R9*2), Y4
-	LEAQ      -16(CX), R10
-	VPMOVSXBW (AX)(R10*1), Y5
-	VPAND     Y4, Y5, Y5
-	LEAQ      (DX)(R10*1), R9
-	VPMOVSXBW (R9), Y4
-	VPMADDWD  Y5, Y4, Y4
-	VPADDD    Y4, Y0, Y0
-	VPMOVSXBW (R9)(BX*1), Y4
-	VPMADDWD  Y5, Y4, Y4
-	VPADDD    Y4, Y1, Y1
-	VPMOVSXBW (R9)(BX*2), Y4
-	VPMADDWD  Y5, Y4, Y4
-	VPADDD    Y4, Y2, Y2
-	VPMOVSXBW (R9)(R8*1), Y4
-	VPMADDWD  Y5, Y4, Y4
-	VPADDD    Y4, Y3, Y3
+	VPMOVSXBW  (AX)(R11*1), Y4
+	LEAQ       (DX)(R11*1), R9
+	PREFETCHT0 (R10)(R11*4)
+	VPMOVSXBW  (R9), Y5
+	VPMADDWD   Y4, Y5, Y5
+	VPADDD     Y5, Y0, Y0
+	VPMOVSXBW  (R9)(BX*1), Y5
+	VPMADDWD   Y4, Y5, Y5
+	VPADDD     Y5, Y1, Y1
+	VPMOVSXBW  (R9)(BX*2), Y5
+	VPMADDWD   Y4, Y5, Y5
+	VPADDD     Y5, Y2, Y2
+	VPMOVSXBW  (R9)(R8*1), Y5
+	VPMADDWD   Y4, Y5, Y5
+	VPADDD     Y5, Y3, Y3
+	ADDQ       $0x10, R11
+	CMPQ       R11, R12
+	JLT        chunk
+	MOVQ       CX, R9
+	SUBQ       R12, R9
+	JEQ        sum
+	LEAQ       intMask<>+0(SB), R11
+	VMOVDQU    (R11)(R9*2), Y4
+	LEAQ       -16(CX), R11
+	VPMOVSXBW  (AX)(R11*1), Y5
+	VPAND      Y4, Y5, Y5
+	LEAQ       (DX)(R11*1), R9
+	PREFETCHT0 (R10)(R11*4)
+	VPMOVSXBW  (R9), Y4
+	VPMADDWD   Y5, Y4, Y4
+	VPADDD     Y4, Y0, Y0
+	VPMOVSXBW  (R9)(BX*1), Y4
+	VPMADDWD   Y5, Y4, Y4
+	VPADDD     Y4, Y1, Y1
+	VPMOVSXBW  (R9)(BX*2), Y4
+	VPMADDWD   Y5, Y4, Y4
+	VPADDD     Y4, Y2, Y2
+	VPMOVSXBW  (R9)(R8*1), Y4
+	VPMADDWD   Y5, Y4, Y4
+	VPADDD     Y4, Y3, Y3
 
 sum:
 	VPHADDD      Y1, Y0, Y0
@@ -428,7 +453,7 @@ sum:
 	RET
 
 // func scanInt8x4AVX2(q0 *int8, q1 *int8, q2 *int8, q3 *int8, dim int, rows *int8, stride int, pairs int, o0 *int32, o1 *int32, o2 *int32, o3 *int32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·scanInt8x4AVX2(SB), NOSPLIT, $0-96
 	MOVQ q0+0(FP), AX
 	MOVQ q1+8(FP), CX
@@ -449,66 +474,69 @@ rows:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 	LEAQ   (DI)(R8*1), R10
-	XORQ   R11, R11
-	MOVQ   SI, R12
-	ANDQ   $-16, R12
+	LEAQ   4096(DI), R11
+	XORQ   R12, R12
+	MOVQ   SI, R13
+	ANDQ   $-16, R13
 
 chunk:
-	VPMOVSXBW (DI)(R11*1), Y8
-	VPMOVSXBW (R10)(R11*1), Y9
-	VPMOVSXBW (AX)(R11*1), Y10
-	VPMADDWD  Y8, Y10, Y11
-	VPADDD    Y11, Y0, Y0
-	VPMADDWD  Y9, Y10, Y10
-	VPADDD    Y10, Y4, Y4
-	VPMOVSXBW (CX)(R11*1), Y10
-	VPMADDWD  Y8, Y10, Y11
-	VPADDD    Y11, Y1, Y1
-	VPMADDWD  Y9, Y10, Y10
-	VPADDD    Y10, Y5, Y5
-	VPMOVSXBW (DX)(R11*1), Y10
-	VPMADDWD  Y8, Y10, Y11
-	VPADDD    Y11, Y2, Y2
-	VPMADDWD  Y9, Y10, Y10
-	VPADDD    Y10, Y6, Y6
-	VPMOVSXBW (BX)(R11*1), Y10
-	VPMADDWD  Y8, Y10, Y8
-	VPADDD    Y8, Y3, Y3
-	VPMADDWD  Y9, Y10, Y10
-	VPADDD    Y10, Y7, Y7
-	ADDQ      $0x10, R11
-	CMPQ      R11, R12
-	JLT       chunk
-	MOVQ      SI, R11
-	SUBQ      R12, R11
-	JEQ       sum
-	LEAQ      intMask<>+0(SB), R12
-	VMOVDQU   (R12)(R11*2), Y8
-	LEAQ      -16(SI), R11
-	VPMOVSXBW (DI)(R11*1), Y9
-	VPMOVSXBW (R10)(R11*1), Y10
-	VPAND     Y8, Y9, Y9
-	VPAND     Y8, Y10, Y10
-	VPMOVSXBW (AX)(R11*1), Y8
-	VPMADDWD  Y9, Y8, Y11
-	VPADDD    Y11, Y0, Y0
-	VPMADDWD  Y10, Y8, Y8
-	VPADDD    Y8, Y4, Y4
-	VPMOVSXBW (CX)(R11*1), Y8
-	VPMADDWD  Y9, Y8, Y11
-	VPADDD    Y11, Y1, Y1
-	VPMADDWD  Y10, Y8, Y8
-	VPADDD    Y8, Y5, Y5
-	VPMOVSXBW (DX)(R11*1), Y8
-	VPMADDWD  Y9, Y8, Y11
-	VPADDD    Y11, Y2, Y2
-	VPMADDWD  Y10, Y8, Y8
-	VPADDD    Y8, Y6, Y6
-	VPMOVSXBW (BX)(R11*1), Y8
-	VPMADDWD  Y9, Y8, Y9
-	VPADDD    Y9, Y3, Y3
-	VPMADDWD  Y10, Y8, Y8
-	VPADDD    Y8, Y7, Y7
+	PREFETCHT0 (R11)(R12*2)
+	VPMOVSXBW  (DI)(R12*1), Y8
+	VPMOVSXBW  (R10)(R12*1), Y9
+	VPMOVSXBW  (AX)(R12*1), Y10
+	VPMADDWD   Y8, Y10, Y11
+	VPADDD     Y11, Y0, Y0
+	VPMADDWD   Y9, Y10, Y10
+	VPADDD     Y10, Y4, Y4
+	VPMOVSXBW  (CX)(R12*1), Y10
+	VPMADDWD   Y8, Y10, Y11
+	VPADDD     Y11, Y1, Y1
+	VPMADDWD   Y9, Y10, Y10
+	VPADDD     Y10, Y5, Y5
+	VPMOVSXBW  (DX)(R12*1), Y10
+	VPMADDWD   Y8, Y10, Y11
+	VPADDD     Y11, Y2, Y2
+	VPMADDWD   Y9, Y10, Y10
+	VPADDD     Y10, Y6, Y6
+	VPMOVSXBW  (BX)(R12*1), Y10
+	VPMADDWD   Y8, Y10, Y8
+	VPADDD     Y8, Y3, Y3
+	VPMADDWD   Y9, Y10, Y10
+	VPADDD     Y10, Y7, Y7
+	ADDQ       $0x10, R12
+	CMPQ       R12, R13
+	JLT        chunk
+	MOVQ       SI, R12
+	SUBQ       R13, R12
+	JEQ        sum
+	LEAQ       intMask<>+0(SB), R13
+	VMOVDQU    (R13)(R12*2), Y8
+	LEAQ       -16(SI), R12
+	PREFETCHT0 (R11)(R12*2)
+	VPMOVSXBW  (DI)(R12*1), Y9
+	VPMOVSXBW  (R10)(R12*1), Y10
+	VPAND      Y8, Y9, Y9
+	VPAND      Y8, Y10, Y10
+	VPMOVSXBW  (AX)(R12*1), Y8
+	VPMADDWD   Y9, Y8, Y11
+	VPADDD     Y11, Y0, Y0
+	VPMADDWD   Y10, Y8, Y8
+	VPADDD     Y8, Y4, Y4
+	VPMOVSXBW  (CX)(R12*1), Y8
+	VPMADDWD   Y9, Y8, Y11
+	VPADDD     Y11, Y1, Y1
+	VPMADDWD   Y10, Y8, Y8
+	VPADDD     Y8, Y5, Y5
+	VPMOVSXBW  (DX)(R12*1), Y8
+	VPMADDWD   Y9, Y8, Y11
+	VPADDD     Y11, Y2, Y2
+	VPMADDWD   Y10, Y8, Y8
+	VPADDD     Y8, Y6, Y6
+	VPMOVSXBW  (BX)(R12*1), Y8
+	VPMADDWD   Y9, Y8, Y9
+	VPADDD     Y9, Y3, Y3
+	VPMADDWD   Y10, Y8, Y8
+	VPADDD     Y8, Y7, Y7
 
 sum:
 	VPHADDD      Y1, Y0, Y0

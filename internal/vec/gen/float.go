@@ -30,28 +30,30 @@ func floatTail(dim Register, none string) VecVirtual {
 	return mask
 }
 
+// dotFloat32 has eight accumulators: two products may start in a cycle, and each
+// takes four.
 func dotFloat32() {
 	function("dotFloat32AVX2", "func(a, b *float32, dim int) float32",
 		"dotFloat32AVX2 gives the inner product of dim elements at a and b.")
 	a, b, dim := argument("a"), argument("b"), argument("dim")
-	acc := zeros(4)
+	acc := zeros(8)
 
 	left := GP64()
 	MOVQ(dim, left)
-	Label("four")
-	SUBQ(U8(32), left)
+	Label("eight")
+	SUBQ(U8(64), left)
 	JLT(LabelRef("single"))
 	for i, s := range acc {
 		x := YMM()
 		VMOVUPS(Mem{Base: a, Disp: 32 * i}, x)
 		VFMADD231PS(Mem{Base: b, Disp: 32 * i}, x, s)
 	}
-	ADDQ(U8(128), a)
-	ADDQ(U8(128), b)
-	JMP(LabelRef("four"))
+	ADDQ(U32(256), a)
+	ADDQ(U32(256), b)
+	JMP(LabelRef("eight"))
 
 	Label("single")
-	ADDQ(U8(32), left)
+	ADDQ(U8(64), left)
 	Label("one")
 	SUBQ(U8(8), left)
 	JLT(LabelRef("tail"))
@@ -70,9 +72,11 @@ func dotFloat32() {
 	VFMADD231PS(x, y, acc[1])
 
 	Label("sum")
-	VADDPS(acc[1], acc[0], acc[0])
-	VADDPS(acc[3], acc[2], acc[2])
-	VADDPS(acc[2], acc[0], acc[0])
+	for n := 4; n > 0; n /= 2 {
+		for i := range n {
+			VADDPS(acc[n+i], acc[i], acc[i])
+		}
+	}
 	half := XMM()
 	VEXTRACTF128(U8(1), acc[0], half)
 	VADDPS(half, acc[0].AsX(), half)
@@ -102,6 +106,8 @@ func scanFloat32() {
 	row, query := GP64(), GP64()
 	MOVQ(rows, row)
 	MOVQ(q, query)
+	next := GP64()
+	LEAQ(Mem{Base: rows, Disp: 2 * ahead}, next)
 	dim := argument("dim")
 	left := GP64()
 	MOVQ(dim, left)
@@ -110,6 +116,9 @@ func scanFloat32() {
 	Label("chunk")
 	x := YMM()
 	VMOVUPS(Mem{Base: query}, x)
+	PREFETCHT0(Mem{Base: next})
+	PREFETCHT0(Mem{Base: next, Disp: 64})
+	ADDQ(U8(128), next)
 	for i, m := range at(row) {
 		VFMADD231PS(m, x, acc[i])
 	}
@@ -154,11 +163,14 @@ func scanFloat32x4() {
 	LEAQ(Mem{Base: row, Index: stride, Scale: 1}, second)
 	offset := GP64()
 	XORQ(offset, offset)
+	next := GP64()
+	LEAQ(Mem{Base: row, Disp: ahead}, next)
 	left := argument("dim")
 	SUBQ(U8(8), left)
 	JLT(LabelRef("tail"))
 	Label("chunk")
 	x, y := YMM(), YMM()
+	PREFETCHT0(Mem{Base: next, Index: offset, Scale: 2})
 	VMOVUPS(Mem{Base: row, Index: offset, Scale: 1}, x)
 	VMOVUPS(Mem{Base: second, Index: offset, Scale: 1}, y)
 	for j := range q {

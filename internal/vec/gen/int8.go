@@ -136,13 +136,15 @@ func scanInt8() {
 
 	Label("rows")
 	acc := zeros(4)
-	row := GP64()
+	row, next := GP64(), GP64()
+	LEAQ(Mem{Base: rows, Disp: ahead}, next)
 	chunks(dim, func(offset Register, mask *VecVirtual) {
 		x := widen(Mem{Base: q, Index: offset, Scale: 1})
 		if mask != nil {
 			VPAND(*mask, x, x)
 		}
 		LEAQ(Mem{Base: rows, Index: offset, Scale: 1}, row)
+		PREFETCHT0(Mem{Base: next, Index: offset, Scale: 4})
 		for i, m := range []Mem{{Base: row}, {Base: row, Index: stride, Scale: 1}, {Base: row, Index: stride, Scale: 2}, {Base: row, Index: stride3, Scale: 1}} {
 			multiplyAdd(x, widen(m), acc[i])
 		}
@@ -168,7 +170,10 @@ func scanInt8x4() {
 	acc := zeros(8)
 	second := GP64()
 	LEAQ(Mem{Base: row, Index: stride, Scale: 1}, second)
+	next := GP64()
+	LEAQ(Mem{Base: row, Disp: ahead}, next)
 	chunks(dim, func(offset Register, mask *VecVirtual) {
+		PREFETCHT0(Mem{Base: next, Index: offset, Scale: 2})
 		x := widen(Mem{Base: row, Index: offset, Scale: 1})
 		y := widen(Mem{Base: second, Index: offset, Scale: 1})
 		if mask != nil {
@@ -199,16 +204,16 @@ func scanInt8x4() {
 
 // gatherInt8 asks for a row eight turns before it is needed.
 func gatherInt8() {
-	const ahead = 8
+	const turns = 8
 	function("gatherInt8AVX2", "func(q *int8, dim int, rows *int8, stride int, ids *uint32, n int, out *int32)",
 		"gatherInt8AVX2 writes the inner products of q and the n rows at ids to out. dim is",
 		"at least 16, n at least 1.")
 	q, dim, ids, n, out := argument("q"), argument("dim"), argument("ids"), argument("n"), argument("out")
 
 	Label("rows")
-	CMPQ(n, U8(ahead))
+	CMPQ(n, U8(turns))
 	JLE(LabelRef("dot"))
-	next, end := address(ids, ahead), GP64()
+	next, end := address(ids, turns), GP64()
 	LEAQ(Mem{Base: next, Index: dim, Scale: 1}, end)
 	Label("fetch")
 	PREFETCHT0(Mem{Base: next})

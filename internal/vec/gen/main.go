@@ -14,6 +14,10 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
+// ahead is how many bytes before their turn the scans ask for rows: about what
+// memory delivers while it is late. Asking past the end is harmless.
+const ahead = 4096
+
 func main() {
 	ConstraintExpr("amd64,!purego")
 	detect()
