@@ -36,8 +36,9 @@ func cosine(a []float32, b []float64) float64 {
 	return dot / math.Sqrt(aa*bb)
 }
 
-// A model agrees with the mathematics in float64 up to what 8-bit activations
-// cost, at every length; both sets of kernels give the same bits.
+// A model agrees with the mathematics in float64, at lengths around every tile, up to codes
+// that fall to the other side of a half; both sets of kernels give the same
+// bits.
 func TestAgainstNaive(t *testing.T) {
 	for i, c := range shapes {
 		w := randomWeights(c, 50, uint64(i))
@@ -50,7 +51,7 @@ func TestAgainstNaive(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := rand.New(rand.NewPCG(9, uint64(i)))
-		for n := 1; n <= c.MaxPositions; n++ {
+		for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 36, 47, 48, 63, 64, 65, 69, 70} {
 			ids := randomIDs(r, n, 50)
 			got, err := fast.Embed([][]int32{ids})
 			if err != nil {
@@ -63,7 +64,7 @@ func TestAgainstNaive(t *testing.T) {
 			if !sameBits(got[0], twin[0]) {
 				t.Fatalf("%+v, %d tokens: kernels differ", c, n)
 			}
-			if cos := cosine(got[0], naive(w, ids)); !(cos > 0.9995) {
+			if cos := cosine(got[0], naive(w, ids)); !(cos > 0.9999) {
 				t.Errorf("%+v, %d tokens: cosine %v", c, n, cos)
 			}
 		}
@@ -138,7 +139,7 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// real is the shape of a small model that is in use.
+// realShape is that of a small model that is in use.
 var realShape = Config{Layers: 12, Hidden: 384, Heads: 12, Intermediate: 1536, MaxPositions: 512, Epsilon: 1e-12}
 
 func benchKernels(b *testing.B, run func(b *testing.B, k kernels)) {

@@ -58,7 +58,7 @@ func randomWeights(c Config, words int, seed uint64) Weights {
 		return g
 	}
 	matrix := func(rows, cols int) Matrix {
-		return packFloats(rows, cols, floats(rows*cols, 0, 1.5/math.Sqrt(float64(cols))))
+		return packFloats(rows, cols, floats(rows*cols, 0, 0.7/math.Sqrt(float64(cols))))
 	}
 	table, err := NewTable(words, c.Hidden, string(Quantize(nil, floats(words*c.Hidden, 0, 1))))
 	if err != nil {
@@ -78,7 +78,8 @@ func randomWeights(c Config, words int, seed uint64) Weights {
 	return w
 }
 
-// naive runs one text in float64, without quantising activations.
+// naive runs one text in float64, with the inputs of matrices quantised as the
+// package says.
 func naive(w Weights, ids []int32) []float64 {
 	c := w.Config
 	x := make([][]float64, len(ids))
@@ -143,9 +144,10 @@ func naiveProduct(x [][]float64, m Matrix, bias []float32) [][]float64 {
 	out := make([][]float64, len(x))
 	for t := range x {
 		out[t] = make([]float64, len(w))
+		in := naiveQuantize(x[t])
 		for r := range w {
 			out[t][r] = float64(bias[r])
-			for k, v := range x[t] {
+			for k, v := range in {
 				out[t][r] += v * w[r][k]
 			}
 		}
@@ -169,4 +171,18 @@ func naiveNorm(x, y [][]float64, gain, bias []float32, epsilon float32) {
 			row[j] = (v-mean)/math.Sqrt(variance+float64(epsilon))*float64(gain[j]) + float64(bias[j])
 		}
 	}
+}
+
+func naiveQuantize(x []float64) []float64 {
+	out := make([]float64, len(x))
+	for from := 0; from < len(x); from += BlockLen {
+		var peak float64
+		for _, v := range x[from : from+BlockLen] {
+			peak = max(peak, math.Abs(v))
+		}
+		for k, v := range x[from : from+BlockLen] {
+			out[from+k] = math.RoundToEven(v/peak*127) / 127 * peak
+		}
+	}
+	return out
 }
