@@ -44,7 +44,7 @@ func TestKeyNeverShows(t *testing.T) {
 			t.Errorf("%s shows in %s", form, out.String())
 		}
 	}
-	if !strings.Contains(out.String(), "[redacted]") {
+	if key.GoString() != "[redacted]" || !strings.Contains(out.String(), "[redacted]") {
 		t.Error("nothing was printed")
 	}
 }

@@ -147,13 +147,20 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// BenchmarkVectors reads one vector of 768 dimensions in either form.
 func BenchmarkVectors(b *testing.B) {
-	row := "[" + strings.Repeat("-0.0123456789,", 767) + "0.5]"
-	answer := []byte(`{"data":[{"index":0,"embedding":` + row + `}]}`)
-	b.SetBytes(int64(len(answer)))
-	for b.Loop() {
-		if _, err := IndexedVectors(answer, 1); err != nil {
-			b.Fatal(err)
-		}
+	for name, embedding := range map[string]string{
+		"numbers": "[" + strings.Repeat("-0.0123456789,", 767) + "0.5]",
+		"base64":  `"` + base64.StdEncoding.EncodeToString(make([]byte, 4*768)) + `"`,
+	} {
+		answer := []byte(`{"data":[{"index":0,"embedding":` + embedding + `}]}`)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := IndexedVectors(answer, 1); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(answer)), "bytes")
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/loci-memory/loci/embed"
@@ -105,6 +106,23 @@ func (e Embedder) Run(t *testing.T) {
 			}
 		})
 	}
+	t.Run("many at once", func(t *testing.T) {
+		leaks(t)
+		var s *service
+		s = serve(t, e.Path, func(w http.ResponseWriter, r *http.Request) { e.good(embed.Passage, s.complain)(w, r) })
+		c := e.open(t, s.options(), 0)
+		var wait sync.WaitGroup
+		for i := range 8 {
+			wait.Go(func() {
+				text := strings.Repeat("y", i+1)
+				got, err := c.Embed(t.Context(), []string{text}, embed.Passage)
+				if err != nil || !reflect.DeepEqual(got, [][]float32{vectorOf(text)}) {
+					t.Errorf("%v, %v", got, err)
+				}
+			})
+		}
+		wait.Wait()
+	})
 	t.Run("faults", func(t *testing.T) {
 		tryFaults(t, e.Path, e.good(embed.Query, func(string) {}), func(t *testing.T, ctx context.Context, o endpoint.Options) error {
 			got, err := e.open(t, o, 0).Embed(ctx, []string{"one text"}, embed.Query)
@@ -200,6 +218,20 @@ func (e Embedder) answers(t *testing.T) {
 			}
 		})
 	}
+	t.Run("zeros in a later request", func(t *testing.T) {
+		leaks(t)
+		answers := [][]string{{good, good, good, good}, {good, "[0, 0, 0]"}}
+		s := serve(t, e.Path, func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, e.Answer(answers[0]))
+			answers = answers[1:]
+		})
+		_, err := e.open(t, s.options(), 0).Embed(t.Context(), []string{"a", "b", "c", "d", "e", "f"}, embed.Query)
+		check(t, err, fault{is: embed.ErrRefused, says: "text 5 has no vector"})
+		var at *endpoint.TextError
+		if !errors.As(err, &at) || at.Index != 5 {
+			t.Errorf("%#v", err)
+		}
+	})
 	t.Run("another dimension later", func(t *testing.T) {
 		leaks(t)
 		rows := []string{"[1, 2, 3]", "[1, 2]"}
