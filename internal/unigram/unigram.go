@@ -146,21 +146,29 @@ func (m *Model) Encode(dst []int32, text string, limit int) (ids []int32, cut in
 	}
 	defer m.searches.Put(s)
 	scan := scanner{source: text}
+	unknown := false // the last piece of the word so far was <unk>
 	for {
 		wide := min(maxWord, (min(max(limit, 0), maxWord)+lookahead)*m.runes)
+		unknown = unknown && scan.inWord
 		if !scan.next(&s.word, wide) {
 			return dst, len(text)
 		}
 		s.split(m)
 		for i := len(s.path) - 1; i >= 0; i-- {
-			if limit <= 0 {
+			piece := s.path[i]
+			switch {
+			case piece.id == Unknown && unknown:
+				// The run of unknown characters goes on.
+			case limit <= 0:
 				// Of a character that gives several pieces, some of them
 				// among those left out, nothing counts as reached.
-				return dst, min(cut, s.word.from[s.path[i].from])
+				return dst, min(cut, s.word.from[piece.from])
+			default:
+				dst = append(dst, piece.id)
+				limit--
 			}
-			dst = append(dst, s.path[i].id)
-			limit--
-			cut = s.word.to[s.path[i].to-1]
+			unknown = piece.id == Unknown
+			cut = s.word.to[piece.to-1]
 		}
 	}
 }
@@ -214,12 +222,7 @@ func (s *search) split(m *Model) {
 	}
 	s.path = s.path[:0]
 	for to := int32(n); to > 0; to = s.best[to].from {
-		b := s.best[to]
-		if last := len(s.path) - 1; b.id == Unknown && last >= 0 && s.path[last].id == Unknown {
-			s.path[last].from = b.from
-			continue
-		}
-		s.path = append(s.path, step{b.id, b.from, to})
+		s.path = append(s.path, step{s.best[to].id, s.best[to].from, to})
 	}
 }
 
