@@ -117,6 +117,7 @@ func TestTokens(t *testing.T) {
 		{"abcd", 1, "abcd"},
 		{"abcde", 1, "abcd"},
 		{"any", 0, ""},
+		{"any", math.MaxInt, "any"},
 		{"", 0, ""},
 	} {
 		got, cut := CutTokens(c.text, c.most)

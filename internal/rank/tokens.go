@@ -17,8 +17,11 @@ func Tokens(s string) int {
 	for _, r := range s {
 		units += tokensOf(r)
 	}
-	return (units + tokenUnits - 1) / tokenUnits
+	return whole(units)
 }
+
+// whole rounds up to tokens.
+func whole(units int) int { return (units + tokenUnits - 1) / tokenUnits }
 
 func tokensOf(r rune) int {
 	if r < utf8.RuneSelf {
@@ -30,12 +33,12 @@ func tokensOf(r rune) int {
 // CutTokens gives the longest beginning of a text that has at most so many
 // tokens, in whole characters, and whether anything was cut off.
 func CutTokens(s string, most int) (kept string, cut bool) {
-	if len(s) <= most*(tokenUnits/otherTokens) {
-		return s, false // no character is dearer than that, and each has a byte
+	if len(s)/2 < most {
+		return s, false // two characters are less than a token, and each has a byte
 	}
 	units := 0
 	for i, r := range s {
-		if units += tokensOf(r); units > most*tokenUnits {
+		if units += tokensOf(r); whole(units) > most {
 			return s[:i], true
 		}
 	}
