@@ -29,6 +29,9 @@ type Options struct {
 	// has to be rebuilt first. By default Open returns at once, searches are
 	// degraded, and the rebuild runs in the background.
 	WaitForIndex bool
+	// NoBackgroundEmbedding leaves records without vectors until Sync is called.
+	// By default the background embeds them while an embedder is bound.
+	NoBackgroundEmbedding bool
 	// Progress is told how many bytes of how many Restore has copied; nil for
 	// none.
 	Progress func(done, total int64)

@@ -41,8 +41,15 @@ type engine struct {
 
 	rebuilds rebuilds
 	sinks    eventSinks
+	models   searchModels
 	indexFS  func(embedded.FS) embedded.FS // tests make files fail with it
 	degraded degradations
+
+	embedders embedders
+	searching atomic.Int64 // calls that read a snapshot with its view of the index
+	// ending ends before close waits for running calls, so that long ones stop.
+	ending context.Context
+	stop   context.CancelFunc
 
 	equivalents equivalentsCache
 	graphs      graphIndex
@@ -74,6 +81,8 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 		return nil, err
 	}
 	e.background, e.cancel = context.WithCancel(context.Background())
+	e.ending, e.stop = context.WithCancel(e.background)
+	e.embedders.worker.wake, e.embedders.worker.off = make(chan struct{}, 1), opts.NoBackgroundEmbedding
 	e.hooks.e = e
 	e.indexFS = opts.indexFS
 	e.rebuilds.floor.Store(math.MaxInt64)
@@ -88,6 +97,7 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 		return nil, err
 	}
 	e.goTask(e.pruneLoop)
+	e.goTask(e.removeGoing)
 	if e.store.Counters().Records() == 0 {
 		// An empty store is checked at no cost, so that health has something
 		// to say from the start.
@@ -157,6 +167,7 @@ func syncFolder(path string) {
 // close waits for running calls and gives everything back. It may be called
 // again.
 func (e *engine) close() error {
+	e.stop()
 	if e.gate.close() {
 		e.closeErr = e.shut()
 	}
@@ -220,8 +231,16 @@ const pairAttempts = 20
 var errAgain = errors.New("again")
 
 // readPair runs fn with a snapshot of the truth and the index's view of the
-// same revision. The view is nil when there is no usable index.
+// same revision, before the background goes on. The view is nil when there is no
+// usable index.
 func (e *engine) readPair(ctx context.Context, fn func(*store.ReadTx, index.View) error) error {
+	e.searching.Add(1)
+	defer e.searching.Add(-1)
+	return e.pair(ctx, fn)
+}
+
+// pair is readPair for the background.
+func (e *engine) pair(ctx context.Context, fn func(*store.ReadTx, index.View) error) error {
 	for range pairAttempts {
 		err := e.store.Read(ctx, func(tx *store.ReadTx) error {
 			ix := e.usableIndex()
@@ -260,6 +279,9 @@ func (e *engine) setIndex(ix index.Index) index.Index {
 		h = &indexHandle{Index: ix}
 	}
 	old := e.index.Swap(h)
+	if ix != nil {
+		e.wakeEmbedding()
+	}
 	if old == nil {
 		return nil
 	}
@@ -286,6 +308,9 @@ type indexHooks struct {
 	e      *engine
 	staged *indexHandle
 	buffer []index.Change
+	// changed are the records of the running commit, for the embedders, dropped
+	// the spaces that it deletes.
+	changed, dropped []int64
 }
 
 // guard runs a step of the index. A failure makes the index unusable and never
@@ -307,15 +332,30 @@ func (h *indexHooks) guard(handle *indexHandle, step func()) {
 func (h *indexHooks) Stage(revision int64, changes []store.Change) {
 	h.e.graphs.stage(revision, changes)
 	h.staged = h.e.index.Load()
+	h.changed, h.dropped = h.changed[:0], h.dropped[:0]
+	if h.e.embedders.count.Load() > 0 {
+		for i := range changes {
+			if changes[i].Vector == nil {
+				h.changed = append(h.changed, changes[i].ID)
+			}
+		}
+	}
 	h.guard(h.staged, func() {
 		h.buffer = h.buffer[:0]
 		for _, c := range changes {
+			if c.Vector != nil && c.Vector.Dropped {
+				h.dropped = append(h.dropped, c.Vector.Space)
+				continue
+			}
 			change := index.Change{ID: c.ID, Namespace: c.Namespace, Kind: index.Kind(c.Kind)}
 			if p, ok := c.Doc.(*index.Prepared); ok && p != nil {
 				if p.Analysed == nil {
 					p = h.staged.Prepare(p.Document)
 				}
 				change.Doc = p
+			}
+			if v := c.Vector; v != nil {
+				change.Vector = &index.VectorChange{Space: v.Space, Encoding: index.Encoding(v.Encoding), Scope: v.Scope, Values: v.Values}
 			}
 			h.buffer = append(h.buffer, change)
 		}
@@ -327,8 +367,17 @@ func (h *indexHooks) Stage(revision int64, changes []store.Change) {
 // Publish implements store.Hooks.
 func (h *indexHooks) Publish() {
 	h.e.graphs.publish()
-	h.guard(h.staged, func() { h.staged.Publish() })
+	h.guard(h.staged, func() {
+		h.staged.Publish()
+		for _, space := range h.dropped {
+			h.staged.DropSpace(space)
+		}
+	})
 	h.staged = nil
+	if len(h.changed) > 0 {
+		h.e.embedders.changed(h.changed)
+		h.e.wakeEmbedding()
+	}
 }
 
 // Discard implements store.Hooks.
@@ -372,6 +421,11 @@ func (e *engine) follow(ctx context.Context, ix index.Index, from int64) error {
 			if err != nil {
 				return err
 			}
+			vectors, dropped, err := vectorChangesOf(tx, entries)
+			if err != nil {
+				return err
+			}
+			changes = append(changes, vectors...)
 			// A batch may end inside a revision: what it claims must be whole.
 			revision := max(from, cursor.Revision-1)
 			if done {
@@ -380,6 +434,9 @@ func (e *engine) follow(ctx context.Context, ix index.Index, from int64) error {
 			if revision > ix.Revision() || len(changes) > 0 {
 				ix.Stage(revision, changes)
 				ix.Publish()
+			}
+			for _, space := range dropped {
+				ix.DropSpace(space)
 			}
 			return nil
 		})
@@ -390,13 +447,14 @@ func (e *engine) follow(ctx context.Context, ix index.Index, from int64) error {
 	return nil
 }
 
-// changesOf gives the present state of every record that the entries name.
+// changesOf gives the present state of every record that the entries name, but
+// for vectors.
 func (e *engine) changesOf(tx *store.ReadTx, ix index.Index, entries []store.JournalEntry) ([]index.Change, error) {
 	seen := make(map[int64]bool, len(entries))
 	var changes []index.Change
 	var docs []*index.Document // of the changes, nil for those that are gone
 	for _, entry := range entries {
-		if seen[entry.ID] {
+		if entry.Space != 0 || seen[entry.ID] {
 			continue
 		}
 		seen[entry.ID] = true

@@ -160,7 +160,9 @@ func (w *graphWriter) stage() error {
 		parallel(len(documents), func(i int) { documents[i] = w.eng.prepare(documents[i].Document) })
 	}
 	for i, id := range w.order {
-		w.tx.Stage(w.touched[id].Head(), documents[i])
+		if err := w.eng.stage(w.tx, w.touched[id].Head(), documents[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

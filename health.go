@@ -18,7 +18,9 @@ type HealthReport struct {
 	IndexUsable         bool             `json:"index_usable"`
 	IndexedDocuments    int64            `json:"indexed_documents"`
 	RecordCount         int64            `json:"record_count"`
-	Counts              map[string]int64 `json:"counts"` // by kind, kinds without records left out
+	Counts              map[string]int64 `json:"counts"`          // by kind, kinds without records left out
+	EmbedderSpaces      []string         `json:"embedder_spaces"` // that have an embedder, sorted
+	Vectors             int64            `json:"vectors"`         // in the index, of all spaces
 	LastDegraded        []Degrade        `json:"last_degraded"`
 	Integrity           string           `json:"integrity,omitempty"` // "ok", or what the database reports; empty before the first deep check
 	ForeignKeyErrors    int64            `json:"foreign_key_errors"`
@@ -73,13 +75,14 @@ func (e *engine) checkIntegrity(ctx context.Context) error {
 func (e *engine) health() *HealthReport {
 	c := e.store.Counters()
 	report := &HealthReport{
-		SchemaVersion: store.SchemaVersion,
-		Revision:      c.Revision,
-		JournalLength: c.Revision - c.JournalFloor,
-		RecordCount:   c.Records(),
-		Counts:        map[string]int64{},
-		LastDegraded:  e.degraded.list(),
-		DroppedEvents: e.sinks.dropped.Load(),
+		SchemaVersion:  store.SchemaVersion,
+		Revision:       c.Revision,
+		JournalLength:  c.Revision - c.JournalFloor,
+		RecordCount:    c.Records(),
+		Counts:         map[string]int64{},
+		EmbedderSpaces: append([]string{}, e.embedders.names()...),
+		LastDegraded:   e.degraded.list(),
+		DroppedEvents:  e.sinks.dropped.Load(),
 	}
 	for number, n := range c.Counts {
 		if n > 0 {
@@ -88,7 +91,8 @@ func (e *engine) health() *HealthReport {
 	}
 	if ix := e.usableIndex(); ix != nil {
 		report.IndexUsable = true
-		report.IndexedDocuments = ix.Stats().Documents
+		stats := ix.Stats()
+		report.IndexedDocuments, report.Vectors = stats.Documents, stats.Vectors
 		// The index may have published since the counters were read.
 		report.IndexedRevision = min(ix.Revision(), c.Revision)
 	}

@@ -263,8 +263,7 @@ func (s *MemoryStore) create(tx *store.WriteTx, d *memoryDraft) (*store.Memory, 
 		return nil, err
 	}
 	settleDocument(d.document, &m.Record)
-	tx.Stage(&m.Record, d.document)
-	return m, nil
+	return m, s.eng.stage(tx, &m.Record, d.document)
 }
 
 // replace writes m over old; what an update never changes is taken from old.
@@ -280,8 +279,7 @@ func (s *MemoryStore) replace(tx *store.WriteTx, d *memoryDraft, old, m *store.M
 		return nil, err
 	}
 	settleDocument(document, &m.Record)
-	tx.Stage(&m.Record, document)
-	return m, nil
+	return m, s.eng.stage(tx, &m.Record, document)
 }
 
 // applyByJudgment creates, or merges with the memory of the same judgment.

@@ -379,7 +379,7 @@ func (s *NoteStore) rechunk(tx *store.WriteTx, d *noteDraft, n *store.Note) erro
 			c.Tags, c.Ordinal = d.tags, i
 			c.Offset, c.Limit = int64(d.pieces[i].Offset), int64(d.pieces[i].Limit)
 			if err = tx.MoveChunk(step.kept, &c); err == nil && step.indexed {
-				s.stageChunk(tx, d, &c)
+				err = s.stageChunk(tx, d, &c)
 			}
 		case plan.parked >= 0 && i >= plan.parked:
 			err = tx.PlaceChunk(step.kept)
@@ -400,14 +400,13 @@ func (s *NoteStore) addChunk(tx *store.WriteTx, d *noteDraft, n *store.Note, i i
 	if err := tx.AddChunk(c); err != nil {
 		return err
 	}
-	s.stageChunk(tx, d, c)
-	return nil
+	return s.stageChunk(tx, d, c)
 }
 
-func (s *NoteStore) stageChunk(tx *store.WriteTx, d *noteDraft, c *store.Chunk) {
+func (s *NoteStore) stageChunk(tx *store.WriteTx, d *noteDraft, c *store.Chunk) error {
 	document := s.document(d, c.Ordinal)
 	settleChunk(document.Document, c)
-	tx.Stage(&c.Record, document)
+	return s.eng.stage(tx, &c.Record, document)
 }
 
 // chunkDocument is what the index learns of a stored chunk.

@@ -420,6 +420,7 @@ func (e *engine) rebuild(ctx context.Context, run *rebuildRun, b *building) (err
 	base := ix.Revision()
 	for {
 		var docs []*index.Document
+		var vectors []index.Change
 		next := cursor
 		err := e.read(ctx, func(tx *store.ReadTx) (err error) {
 			var batch []store.Stored
@@ -435,7 +436,8 @@ func (e *engine) rebuild(ctx context.Context, run *rebuildRun, b *building) (err
 					docs = append(docs, d)
 				}
 			}
-			return nil
+			vectors, err = vectorsOf(tx, docs)
+			return err
 		})
 		if err != nil {
 			return err
@@ -450,7 +452,7 @@ func (e *engine) rebuild(ctx context.Context, run *rebuildRun, b *building) (err
 		})
 		cursor = next
 		ix.SetCursor(cursor)
-		ix.Stage(base, changes)
+		ix.Stage(base, append(changes, vectors...))
 		ix.Publish()
 		run.processed.Add(int64(len(docs)))
 	}

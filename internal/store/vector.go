@@ -233,3 +233,13 @@ func scaled(dst, v []float32, norm float64) []float32 {
 	}
 	return dst
 }
+
+// Where says in which namespace and scope a record lies, by their dictionary
+// ids; false when it is gone.
+func (s *session) Where(id int64) (namespace, scope int64, ok bool, err error) {
+	err = s.each(sqlRecordPlace, []int64{id}, func(st stmt) bool {
+		namespace, scope, ok = st.columnInt(1), st.columnInt(2), true
+		return false
+	})
+	return namespace, scope, ok, err
+}

@@ -12,12 +12,13 @@ import (
 type vectorCache struct {
 	known  bool
 	spaces []int64                // also those that are going
-	marks  map[readyMark]struct{} // ready in any space
+	marks  map[ReadyMark]struct{} // ready in any space
 }
 
-type readyMark struct {
-	namespace int64
-	tier      Tier
+// A ReadyMark names a tier of a namespace in which nothing is missing.
+type ReadyMark struct {
+	Namespace int64
+	Tier      Tier
 }
 
 func (w *writer) vectors(s *session) (*vectorCache, error) {
@@ -29,9 +30,9 @@ func (w *writer) vectors(s *session) (*vectorCache, error) {
 	if err != nil {
 		return nil, err
 	}
-	marks := map[readyMark]struct{}{}
+	marks := map[ReadyMark]struct{}{}
 	err = s.each(sqlReadyAll, nil, func(st stmt) bool {
-		marks[readyMark{st.columnInt(0), Tier(st.columnInt(1))}] = struct{}{}
+		marks[ReadyMark{st.columnInt(0), Tier(st.columnInt(1))}] = struct{}{}
 		return true
 	})
 	if err != nil {
@@ -222,12 +223,12 @@ func (tx *WriteTx) unready() error {
 		if len(cache.marks) == 0 {
 			return nil
 		}
-		mark := readyMark{c.Namespace, TierOf(c.Kind)}
+		mark := ReadyMark{c.Namespace, TierOf(c.Kind)}
 		if _, marked := cache.marks[mark]; c.Vector != nil || !marked {
 			continue
 		}
 		delete(cache.marks, mark)
-		if err := tx.exec(sqlClearReady, mark.namespace, int64(mark.tier)); err != nil {
+		if err := tx.exec(sqlClearReady, mark.Namespace, int64(mark.Tier)); err != nil {
 			return err
 		}
 	}
@@ -235,14 +236,10 @@ func (tx *WriteTx) unready() error {
 }
 
 // SetVectorSwitch switches a tier of a namespace, or all of them, and takes back
-// every mark of the namespace. Nothing changes when it stands so already.
+// every mark of the namespace.
 func (tx *WriteTx) SetVectorSwitch(namespace string, t Tier, enabled bool) error {
 	id, err := tx.intern(namespace)
 	if err != nil {
-		return err
-	}
-	set, err := tx.VectorSwitches(id)
-	if err != nil || set[t] != nil && *set[t] == enabled {
 		return err
 	}
 	tx.Change()
@@ -264,10 +261,6 @@ func (tx *WriteTx) SetVectorReady(namespace int64, t Tier, space int64) error {
 func (tx *WriteTx) SetDefaultSpace(namespace string, space int64) error {
 	id, err := tx.intern(namespace)
 	if err != nil {
-		return err
-	}
-	set, err := tx.DefaultSpace(id)
-	if err != nil || set == space {
 		return err
 	}
 	tx.Change()

@@ -1,0 +1,473 @@
+package loci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+	"github.com/loci-memory/loci/embed"
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/store"
+)
+
+const (
+	defaultSyncBatch = 256
+	maxSyncBatch     = 10000
+)
+
+// EmbeddingSyncOptions tune Sync. The zero value works.
+type EmbeddingSyncOptions struct {
+	// Batch is how many records are read at a time: 1..10000, default 256. The
+	// embedder's own MaxBatch bounds its calls.
+	Batch *int `json:"batch,omitempty"`
+	// Namespace narrows the sync to one namespace; nil is all of them.
+	Namespace *string `json:"namespace,omitempty"`
+	// Progress is told how many of the records that lacked a vector are dealt
+	// with; nil for none.
+	Progress func(done, total int64) `json:"-"`
+}
+
+// Sync gives vectors to the records of a space that have none, newest first, in
+// the tiers that are on. It ends when those are done that were there when it
+// began. What is written stays, also when a later batch fails: then the report
+// says so in Interrupted. Only one sync of a space runs at a time, others wait.
+//
+// A space without an embedder is ErrValidation; an index that is being rebuilt,
+// in which alone stands what is missing, is ErrIndex.
+func (s *EmbeddingStore) Sync(ctx context.Context, space string, opts EmbeddingSyncOptions) (*Receipt[EmbeddingReport], error) {
+	const op = "embeddings.sync"
+	e := s.eng
+	if err := e.enter(op); err != nil {
+		return nil, err
+	}
+	defer e.gate.leave()
+	plan := &syncPlan{batch: valueOr(opts.Batch, defaultSyncBatch), namespace: opts.Namespace, progress: opts.Progress}
+	if plan.batch < 1 || plan.batch > maxSyncBatch {
+		return nil, errs.WithOp(op, errs.Invalid("batch", "must be 1 to %d, not %d", maxSyncBatch, plan.batch))
+	}
+	if plan.namespace != nil {
+		if err := validLabel("namespace", *plan.namespace, MaxNamespaceBytes); err != nil {
+			return nil, errs.WithOp(op, err)
+		}
+	}
+	b := e.embedderOf(space)
+	if b == nil {
+		return nil, errs.WithOp(op, errs.Invalid("space", "has no embedder: register one first"))
+	}
+	report, err := e.syncSpace(ctx, b, plan)
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	return &Receipt[EmbeddingReport]{Value: *report, Revision: e.store.Counters().Revision}, nil
+}
+
+type syncPlan struct {
+	batch      int
+	namespace  *string
+	progress   func(done, total int64)
+	background bool
+}
+
+// syncRun is one sync under way.
+type syncRun struct {
+	*syncPlan
+	e      *engine
+	b      *boundEmbedder
+	report *EmbeddingReport
+
+	parts       []syncPart
+	at          int               // the part that is being read
+	bound       int64             // ids from here on are newer than the sync
+	seen        *roaring64.Bitmap // ids that were dealt with
+	done, total int64
+	only        int64 // the one namespace's number, 0 for all
+}
+
+// syncPart is a kind of a namespace whose tier is on.
+type syncPart struct {
+	namespace int64
+	kind      index.Kind
+}
+
+// syncItem is a record on its way to a vector.
+type syncItem struct {
+	id        int64
+	kind      store.Kind
+	namespace int64
+	revision  int64
+	text      string // what the model is given
+	cut       bool
+	// fingerprint is that of the whole text.
+	fingerprint uint64
+}
+
+// errUnbound ends a sync whose embedder or space has gone.
+var errUnbound = errors.New("the space or its embedder has gone")
+
+// syncSpace runs a sync. Its error is a reason why nothing could be done or
+// reported; whatever stops the work half-way stands in the report.
+func (e *engine) syncSpace(ctx context.Context, b *boundEmbedder, plan *syncPlan) (*EmbeddingReport, error) {
+	work, cancel := e.untilClosing(ctx)
+	defer cancel()
+	turn := e.embedders.turn(b.space.ID)
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-work.Done():
+		return nil, e.ended(ctx)
+	}
+	y := &syncRun{syncPlan: plan, e: e, b: b, report: &EmbeddingReport{}, seen: roaring64.New()}
+	if err := y.begin(work); err != nil {
+		if work.Err() != nil {
+			return nil, e.ended(ctx)
+		}
+		return nil, err
+	}
+	err := y.run(work)
+	if err == nil {
+		y.report.Ready, err = y.settle(work)
+	}
+	y.report.Failed = b.refusedIn(y.only)
+	if err == nil {
+		return y.report, nil
+	}
+	if work.Err() != nil {
+		return nil, e.ended(ctx)
+	}
+	if errors.Is(err, errs.Index) && y.done == 0 {
+		return nil, err
+	}
+	y.report.Interrupted = failure(err, nil)
+	return y.report, nil
+}
+
+// ended is the error of a call that ended because its context did, or because
+// the engine closes.
+func (e *engine) ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil && e.ending.Err() == nil {
+		return errs.Wrap(errs.Canceled, err, "the context ended first: the vectors written so far stay")
+	}
+	return errs.New(errs.Closed, "the store is being closed: the vectors written so far stay")
+}
+
+// begin finds out what there is to do.
+func (y *syncRun) begin(ctx context.Context) error {
+	return y.e.pair(ctx, func(tx *store.ReadTx, view index.View) (err error) {
+		if view == nil {
+			return errIndexBusy()
+		}
+		y.parts, y.total = nil, 0
+		namespaces, err := y.namespaces(tx)
+		if err != nil {
+			return err
+		}
+		for _, namespace := range namespaces {
+			on, err := namespaceSwitches(tx, namespace)
+			if err != nil {
+				return err
+			}
+			for _, t := range tiers {
+				if !on.master() || !on.tier(t) {
+					continue
+				}
+				for _, kind := range tierKinds(t) {
+					n := view.CountVectors(y.b.space.ID, namespace, kind)
+					if n.Records > n.Vectors {
+						y.parts = append(y.parts, syncPart{namespace, kind})
+						y.total += n.Records - n.Vectors
+					}
+				}
+			}
+		}
+		y.bound, err = tx.NextID()
+		return err
+	})
+}
+
+func (y *syncRun) namespaces(tx *store.ReadTx) ([]int64, error) {
+	if y.namespace == nil {
+		return tx.Namespaces()
+	}
+	id, ok, err := tx.StringID(*y.namespace)
+	if err != nil || !ok {
+		return nil, err
+	}
+	y.only = id
+	return []int64{id}, nil
+}
+
+// run embeds until nothing is missing.
+func (y *syncRun) run(ctx context.Context) error {
+	for {
+		if y.e.embedderOf(y.b.space.Name) != y.b {
+			return errUnbound
+		}
+		items, err := y.gather(ctx)
+		if err != nil || len(items) == 0 {
+			return err
+		}
+		if err := y.embed(ctx, items); err != nil {
+			return err
+		}
+		if y.progress != nil {
+			y.progress(y.done, max(y.total, y.done))
+		}
+	}
+}
+
+// gather reads the next records without a vector and what there is of them to
+// embed. None means that there are no more.
+func (y *syncRun) gather(ctx context.Context) (items []syncItem, err error) {
+	for len(items) == 0 && y.at < len(y.parts) {
+		err := y.e.pair(ctx, func(tx *store.ReadTx, view index.View) error {
+			items = items[:0]
+			if view == nil {
+				return errIndexBusy()
+			}
+			return y.gatherFrom(tx, view, &items)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
+func (y *syncRun) gatherFrom(tx *store.ReadTx, view index.View, items *[]syncItem) error {
+	skip := func(id int64) bool { return id >= y.bound || y.seen.Contains(uint64(id)) || y.b.isLeft(id) }
+	for looked := 0; looked < y.batch && y.at < len(y.parts); {
+		part := y.parts[y.at]
+		ids := view.Missing(y.b.space.ID, part.namespace, part.kind, y.batch-looked, skip)
+		if len(ids) < y.batch-looked {
+			y.at++
+		}
+		looked += len(ids)
+		for _, id := range ids {
+			item, ok, err := y.item(tx, part, id)
+			if err != nil {
+				return err
+			}
+			y.seen.Add(uint64(id))
+			if !ok {
+				y.done++
+				continue
+			}
+			*items = append(*items, item)
+		}
+	}
+	return nil
+}
+
+// item reads a record; false when there is nothing to embed.
+func (y *syncRun) item(tx *store.ReadTx, part syncPart, id int64) (item syncItem, ok bool, err error) {
+	kind := store.Kind(part.kind)
+	r, text, err := textOf(tx, kind, id)
+	if err != nil || r == nil {
+		return item, false, err
+	}
+	if text == "" {
+		// Should it change right now, its next change is looked at all the same.
+		y.b.leave(id, leftText{part.namespace, true})
+		return item, false, nil
+	}
+	item = syncItem{id: id, kind: kind, namespace: part.namespace, revision: r.Revision, fingerprint: fingerprintOf(text)}
+	item.text, item.cut = y.b.cut(text, embed.Passage)
+	return item, true, nil
+}
+
+// recordReader is what a record's text is read from: a snapshot, or the writer's
+// transaction.
+type recordReader interface {
+	nameReader
+	RecordOf(kind store.Kind, id int64) (store.Stored, error)
+}
+
+// textOf gives a record and its text for embedding; nil when it is gone.
+func textOf(tx recordReader, kind store.Kind, id int64) (*store.Record, string, error) {
+	r, err := tx.RecordOf(kind, id)
+	if err != nil || r == nil {
+		return nil, "", err
+	}
+	d, err := documentOf(tx, r)
+	if err != nil || d == nil {
+		return nil, "", err
+	}
+	return r.Head(), embeddedText(d), nil
+}
+
+// embed has the items embedded and writes what comes, call by call.
+func (y *syncRun) embed(ctx context.Context, items []syncItem) error {
+	texts := make([]string, len(items))
+	for i := range items {
+		texts[i] = items[i].text
+	}
+	failed := false // the embedder did, and nothing else
+	calm := func() {
+		if y.background {
+			y.e.letSearchesGo(ctx)
+		}
+	}
+	calm()
+	inside := func(err error) error {
+		failed = err != nil
+		return err
+	}
+	err := y.b.embedEach(ctx, texts, embed.Passage, func(at int, vectors [][]float32) error {
+		err := y.write(ctx, items[at:at+len(vectors)], vectors)
+		calm()
+		return inside(err)
+	}, func(at int) error { return inside(y.refuse(ctx, &items[at])) })
+	if err == nil || failed || ctx.Err() != nil {
+		return err
+	}
+	y.e.degraded.note([]Degrade{DegradeEmbedFailed})
+	return errors.New(failure(err, texts))
+}
+
+// refuse notes that the model does not take a text, unless it is another one by
+// now.
+func (y *syncRun) refuse(ctx context.Context, item *syncItem) error {
+	y.done++
+	y.b.leave(item.id, leftText{namespace: item.namespace})
+	return y.e.read(ctx, func(tx *store.ReadTx) error {
+		r, text, err := textOf(tx, item.kind, item.id)
+		if err == nil && (r == nil || fingerprintOf(text) != item.fingerprint) {
+			y.b.retake(item.id)
+		}
+		return err
+	})
+}
+
+// write writes the vectors of records that are still what they were.
+func (y *syncRun) write(ctx context.Context, items []syncItem, vectors [][]float32) error {
+	var embedded, skipped, cut int64
+	_, err := y.e.write(ctx, func(tx *store.WriteTx) error {
+		embedded, skipped, cut = 0, 0, 0
+		if there, err := tx.SpaceThere(&y.b.space); err != nil || !there {
+			return errors.Join(err, errUnbound)
+		}
+		for i := range items {
+			item := &items[i]
+			r, same, err := item.still(tx)
+			if err != nil {
+				return err
+			}
+			if !same {
+				skipped++
+				continue
+			}
+			if err := tx.PutVector(&y.b.space, r, item.fingerprint, vectors[i]); err != nil {
+				return err
+			}
+			embedded++
+			if item.cut {
+				cut++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	y.report.Embedded += embedded
+	y.report.Skipped += skipped
+	y.report.Cut += cut
+	y.done += int64(len(items))
+	return nil
+}
+
+// still gives the item's record, and whether its text is the one that was
+// embedded.
+func (item *syncItem) still(tx *store.WriteTx) (*store.Record, bool, error) {
+	r, text, err := textOf(tx, item.kind, item.id)
+	if err != nil || r == nil {
+		return nil, false, err
+	}
+	return r, r.Revision == item.revision || fingerprintOf(text) == item.fingerprint, nil
+}
+
+// settleTries bounds how often a sync looks again because somebody wrote while
+// it looked.
+const settleTries = 3
+
+// settle says whether nothing is missing, and marks the tiers in which nothing
+// is, but for what the model refuses.
+func (y *syncRun) settle(ctx context.Context) (ready bool, err error) {
+	for range settleTries {
+		var marks []store.ReadyMark
+		var revision int64
+		marks, revision, ready, err = y.complete(ctx)
+		if err != nil || len(marks) == 0 {
+			return ready, err
+		}
+		moved := false
+		_, err = y.e.write(ctx, func(tx *store.WriteTx) error {
+			if moved = tx.Current() != revision; moved {
+				return nil
+			}
+			if there, err := tx.SpaceThere(&y.b.space); err != nil || !there {
+				return errors.Join(err, errUnbound)
+			}
+			for _, m := range marks {
+				if err := tx.SetVectorReady(m.Namespace, m.Tier, y.b.space.ID); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil || !moved {
+			return ready, err
+		}
+	}
+	return ready, nil
+}
+
+// complete gives the tiers in which nothing is missing and that are not marked
+// yet, and whether nothing is missing in any.
+func (y *syncRun) complete(ctx context.Context) (marks []store.ReadyMark, revision int64, ready bool, err error) {
+	space := y.b.space.ID
+	err = y.e.pair(ctx, func(tx *store.ReadTx, view index.View) error {
+		if view == nil {
+			return errIndexBusy()
+		}
+		marks, revision, ready = nil, tx.Revision(), true
+		namespaces, err := y.namespaces(tx)
+		if err != nil {
+			return err
+		}
+		for _, namespace := range namespaces {
+			on, err := namespaceSwitches(tx, namespace)
+			if err != nil {
+				return err
+			}
+			for _, t := range tiers {
+				if !on.master() || !on.tier(t) {
+					continue
+				}
+				marked, err := tx.VectorReady(namespace, t.number(), space)
+				if err != nil {
+					return err
+				}
+				if marked {
+					continue
+				}
+				missing := false
+				for _, kind := range tierKinds(t) {
+					missing = missing || len(view.Missing(space, namespace, kind, 1, y.b.isLeft)) > 0
+				}
+				if missing {
+					ready = false
+				} else {
+					marks = append(marks, store.ReadyMark{Namespace: namespace, Tier: t.number()})
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, false, fmt.Errorf("what is missing could not be counted: %w", err)
+	}
+	return marks, revision, ready, nil
+}
