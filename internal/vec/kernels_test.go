@@ -180,14 +180,34 @@ func TestScanInt8(t *testing.T) {
 			fillInt8(rng, qs[j])
 		}
 		ScanInt8Batch(qs, rows, s.stride, outs)
+		if s.queries >= 4 {
+			var four [4][]int32
+			for j := range four {
+				four[j] = make([]int32, s.n)
+			}
+			scanInt8x4Go((*[4][]int8)(qs), rows, s.stride, &four)
+			for j := range four {
+				if !slices.Equal(four[j], outs[j]) {
+					t.Fatalf("query %d of a batch: %v, in plain Go %v", j, outs[j], four[j])
+				}
+			}
+		}
 		ids := make([]uint32, s.n)
 		for i := range ids {
 			ids[i] = uint32(rng.IntN(s.n))
 		}
-		single, gathered := make([]int32, s.n), make([]int32, s.n)
+		single, gathered, twin := make([]int32, s.n), make([]int32, s.n), make([]int32, s.n)
 		for j, q := range qs {
 			ScanInt8(q, rows, s.stride, single)
 			GatherInt8(q, rows, s.stride, ids, gathered)
+			scanInt8Go(q, rows, s.stride, twin)
+			if !slices.Equal(single, twin) {
+				t.Fatalf("query %d: %v, in plain Go %v", j, single, twin)
+			}
+			gatherInt8Go(q, rows, s.stride, ids, twin)
+			if !slices.Equal(gathered, twin) {
+				t.Fatalf("query %d gathered: %v, in plain Go %v", j, gathered, twin)
+			}
 			for i := range s.n {
 				want := naiveInt8(q, rows[i*s.stride:][:s.dim])
 				if single[i] != want || outs[j][i] != want {
@@ -222,12 +242,24 @@ func TestScanFloat32(t *testing.T) {
 			fillFloat32(rng, qs[j])
 		}
 		ScanFloat32Batch(qs, rows, s.stride, outs)
-		single := make([]float32, s.n)
+		var four [4][]float32
+		for j := range four {
+			four[j] = make([]float32, s.n)
+		}
+		if s.queries >= 4 {
+			scanFloat32x4Go((*[4][]float32)(qs), rows, s.stride, &four)
+		}
+		single, twin := make([]float32, s.n), make([]float32, s.n)
 		for j, q := range qs {
 			ScanFloat32(q, rows, s.stride, single)
+			scanFloat32Go(q, rows, s.stride, twin)
 			for i := range s.n {
 				row := rows[i*s.stride:][:s.dim]
 				near(t, single[i], q, row)
+				near(t, twin[i], q, row)
+				if s.queries >= 4 && j < 4 {
+					near(t, four[j][i], q, row)
+				}
 				var alone [1]float32
 				ScanFloat32(q, row, s.stride, alone[:])
 				if single[i] != outs[j][i] || single[i] != alone[0] {
