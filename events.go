@@ -15,7 +15,7 @@ type LogEvent struct {
 	TS           string             `json:"ts"`   // RFC 3339 with milliseconds, UTC
 	Kind         string             `json:"kind"` // "search" or "rebuild"
 	MS           float64            `json:"ms"`
-	Stages       map[string]float64 `json:"stages"` // stage to milliseconds: prepare, text, fuse, fold, count, load
+	Stages       map[string]float64 `json:"stages"` // stage to milliseconds: prepare, embed, text, vector, fuse, fold, rerank, count, load; those that ran
 	Candidates   int                `json:"candidates"`
 	Folded       int                `json:"folded"` // candidates left after folding
 	RerankDocs   int                `json:"rerank_docs"`
@@ -171,8 +171,9 @@ type trace struct {
 	stages map[string]float64
 	// enclosing is one of several searches in a row that count as one: their
 	// events are summed up instead of sent.
-	enclosing          bool
-	candidates, folded int
+	enclosing                bool
+	candidates, folded       int
+	rerankDocs, rerankTokens int
 }
 
 func (s *eventSinks) trace() *trace {
@@ -200,6 +201,15 @@ func (e *engine) timestamp() string {
 	return e.clock().UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
+// reranked ends the stage rerank and counts what the reranker was sent.
+func (t *trace) reranked(docs, tokens int) {
+	t.stage("rerank")
+	if t != nil {
+		t.rerankDocs += docs
+		t.rerankTokens += tokens
+	}
+}
+
 // finish sends the event of a search.
 func (t *trace) finish(e *engine, candidates, folded, hits int, degraded []Degrade) {
 	if t == nil {
@@ -211,7 +221,7 @@ func (t *trace) finish(e *engine, candidates, folded, hits int, degraded []Degra
 		return
 	}
 	e.sinks.send(t.feed, LogEvent{TS: e.timestamp(), Kind: "search", MS: milliseconds(time.Since(t.began)), Stages: t.stages,
-		Candidates: candidates, Folded: folded, Hits: hits, Degraded: degraded})
+		Candidates: candidates, Folded: folded, RerankDocs: t.rerankDocs, RerankTokens: t.rerankTokens, Hits: hits, Degraded: degraded})
 }
 
 // enclose makes the trace one of several searches that count as one.

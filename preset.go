@@ -50,7 +50,10 @@ type PresetRequest struct {
 	Preset         SearchPreset `json:"preset,omitempty"` // default rag
 	Query          string       `json:"query"`            // required, not blank
 	Filter         ReadFilter   `json:"filter,omitzero"`
-	NoText         bool         `json:"no_text,omitempty"` // leave the text path out
+	EmbedSpace     string       `json:"embed_space,omitempty"` // as in a search
+	NoText         bool         `json:"no_text,omitempty"`     // leave the text path out, but for names of files and folders
+	NoVector       bool         `json:"no_vector,omitempty"`   // leave the vector path out
+	NoRerank       bool         `json:"no_rerank,omitempty"`   // leave the reranker out
 	Budget         PresetBudget `json:"budget,omitzero"`
 	CandidateLimit *int         `json:"candidate_limit,omitempty"` // 1..10000, default 64
 }

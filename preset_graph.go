@@ -12,14 +12,14 @@ import (
 // graph is the graph's path: the entities that the query finds, their relations
 // that meet it, and what else there is among these entities and the ends of
 // these relations.
-func (s *presetSearch) graph() error {
-	hits, err := s.search(KindEntity, MatchAll, s.budget.seeds)
-	if err != nil || len(hits) == 0 {
-		return err
+func (s *presetSearch) graph(tx *store.ReadTx) error {
+	if s.seeds == nil || len(s.seeds.hits) == 0 {
+		return nil
 	}
+	s.tx = tx
 	out := &s.out.Graph
 	around := map[int64]bool{}
-	for _, h := range hits {
+	for _, h := range s.seeds.hits {
 		e := h.Record.(*Entity)
 		out.Entities = append(out.Entities, *e)
 		around[int64(e.ID)] = true

@@ -48,19 +48,36 @@ type presetSearch struct {
 	e          *engine
 	ctx        context.Context
 	tx         *store.ReadTx
-	view       index.View
 	req        *PresetRequest
 	filter     *readFilter
 	budget     budget
 	candidates int
 	trace      *trace
 	out        *PresetResult
+
+	// The inner searches; nil for those that do not run.
+	memories, seeds, titles, contents, paths *innerSearch
 }
 
-// SearchPreset searches by a prepared method: memories by their text; the graph
+// innerSearch is one of the searches that a preset is made of.
+type innerSearch struct {
+	plan    *searchPlan
+	query   index.Query
+	vectors *vectorPath
+	found   *searched // until it is settled
+	hits    []SearchHit
+}
+
+// asksModel says whether settling the search asks a reranker.
+func (in *innerSearch) asksModel() bool {
+	return in != nil && in.found != nil && in.found.draft != nil && len(in.found.draft.documents) > 0
+}
+
+// SearchPreset searches by a prepared method: memories by what they say; the graph
 // from the entities that the query finds, their relations that meet it, and what
-// lies around them; notes by file name, by text and by folder. Each path has a
-// budget of its own. All of it is read from one snapshot.
+// lies around them; notes by file name, by what they say and by folder. Each path
+// has a budget of its own. All of it is read from one snapshot; but where a
+// reranker chooses the entities, what lies around them is read after it answered.
 func (db *DB) SearchPreset(ctx context.Context, req PresetRequest) (*PresetResult, error) {
 	const op = "search_preset"
 	e := db.eng
@@ -69,20 +86,39 @@ func (db *DB) SearchPreset(ctx context.Context, req PresetRequest) (*PresetResul
 	}
 	defer e.gate.leave()
 	s := &presetSearch{e: e, ctx: ctx, req: &req, trace: e.sinks.trace().enclose()}
-	if err := s.check(); err != nil {
-		return nil, errs.WithOp(op, err)
-	}
-	err := e.readPair(ctx, func(tx *store.ReadTx, view index.View) error {
-		s.tx, s.view = tx, view
-		return s.run()
-	})
-	if err != nil {
+	if err := s.run(); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	e.degraded.note(s.out.Diagnostics.Degraded)
 	hits := len(s.out.Memories) + len(s.out.Graph.Entities) + len(s.out.Notes.Titles) + len(s.out.Notes.Contents) + len(s.out.Notes.Paths)
 	s.trace.finishEnclosing(e, hits, s.out.Diagnostics.Degraded)
 	return s.out, nil
+}
+
+func (s *presetSearch) run() error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	if err := s.e.readPair(s.ctx, s.search); err != nil {
+		return err
+	}
+	// What is left asks a reranker, and so holds no snapshot.
+	late := s.seeds.asksModel()
+	for _, in := range s.inner() {
+		if err := s.settle(in); err != nil {
+			return err
+		}
+	}
+	if late {
+		if err := s.e.read(s.ctx, s.graph); err != nil {
+			return err
+		}
+	}
+	s.assemble()
+	return nil
 }
 
 func (s *presetSearch) check() (err error) {
@@ -103,58 +139,133 @@ func (s *presetSearch) check() (err error) {
 	}
 	// The inner searches differ in kinds and fields only, so this one stands for
 	// all when it comes to the query.
-	_, err = (&SearchRequest{Query: s.req.Query, Filter: s.req.Filter, NoText: s.req.NoText}).plan()
+	_, err = (&SearchRequest{Query: s.req.Query, Filter: s.req.Filter, NoText: s.req.NoText, NoVector: s.req.NoVector}).plan()
 	return err
 }
 
-func (s *presetSearch) run() error {
+// prepare plans the inner searches and has the query embedded for them.
+func (s *presetSearch) prepare() error {
+	b, uses := &s.budget, s.req.Preset
+	names := uses.UsesNotes() && b.noteTitles > 0
+	for _, x := range []struct {
+		to    **innerSearch
+		runs  bool
+		kind  Kind
+		field MatchField
+		limit int
+	}{
+		{&s.memories, uses.UsesMemory() && b.memoryChars > 0, KindMemory, MatchAll, s.candidates},
+		{&s.seeds, uses.UsesGraph(), KindEntity, MatchAll, b.seeds},
+		{&s.titles, names, KindChunk, MatchName, b.noteTitles},
+		{&s.contents, uses.UsesNotes() && b.notesChars > 0, KindChunk, MatchText, s.candidates},
+		{&s.paths, names, KindChunk, MatchPath, s.candidates},
+	} {
+		if !x.runs {
+			continue
+		}
+		limit := min(x.limit, s.candidates)
+		req := &SearchRequest{Query: s.req.Query, Filter: s.req.Filter, Kinds: []Kind{x.kind}, MatchField: x.field,
+			Limit: &limit, CandidateLimit: &s.candidates, EmbedSpace: s.req.EmbedSpace,
+			NoText: s.req.NoText, NoVector: s.req.NoVector, NoRerank: s.req.NoRerank}
+		if x.field == MatchName || x.field == MatchPath { // names are found by their words alone
+			req.NoText, req.NoVector, req.NoRerank = false, true, true
+		}
+		plan, err := req.plan()
+		if err != nil {
+			return err
+		}
+		*x.to = &innerSearch{plan: plan, query: analyzeQuery(req.Query, x.field)}
+	}
+	inner := s.inner()
+	plans := make([]*searchPlan, len(inner))
+	for i, in := range inner {
+		plans[i] = in.plan
+	}
+	paths, err := s.e.prepareVectors(s.ctx, s.trace, plans...)
+	if err != nil {
+		return err
+	}
+	for i, in := range inner {
+		in.vectors = paths[i]
+	}
+	return nil
+}
+
+// inner gives the inner searches that run.
+func (s *presetSearch) inner() []*innerSearch {
+	all := []*innerSearch{s.memories, s.seeds, s.titles, s.contents, s.paths}
+	return slices.DeleteFunc(all, func(in *innerSearch) bool { return in == nil })
+}
+
+// search runs the inner searches on one snapshot, and settles those that ask no
+// reranker.
+func (s *presetSearch) search(tx *store.ReadTx, view index.View) error {
 	s.out = &PresetResult{
 		Preset:   s.req.Preset,
 		Memories: []SearchHit{},
 		Graph:    GraphSection{Entities: []Entity{}, Relations: []Relation{}, ContextRelations: []Relation{}, ContextEvents: []Event{}},
 		Notes:    NoteSection{Titles: []SearchHit{}, Contents: []SearchHit{}, Paths: []SearchHit{}},
-		Revision: s.tx.Revision(), Diagnostics: SearchDiagnostics{Degraded: []Degrade{}},
+		Revision: tx.Revision(), Diagnostics: SearchDiagnostics{VectorMissing: []VectorMissing{}, Degraded: []Degrade{}},
 	}
-	if s.view != nil {
-		s.out.IndexedRevision = s.view.Revision()
+	if view != nil {
+		s.out.IndexedRevision = view.Revision()
 	}
-	if s.req.Preset.UsesMemory() {
-		if err := s.memories(); err != nil {
+	for _, in := range s.inner() {
+		if in == s.paths && len(s.titles.hits) >= s.budget.noteTitles {
+			continue
+		}
+		var err error
+		if in.found, err = s.e.search(s.ctx, tx, view, in.plan, in.query, in.vectors, s.trace); err != nil {
+			return err
+		}
+		if in.asksModel() {
+			continue
+		}
+		if err := s.settle(in); err != nil {
 			return err
 		}
 	}
-	if s.req.Preset.UsesGraph() {
-		if err := s.graph(); err != nil {
-			return err
-		}
+	if s.seeds.asksModel() {
+		return nil
 	}
-	if s.req.Preset.UsesNotes() {
-		return s.notes()
+	return s.graph(tx)
+}
+
+// settle brings a search to its end, once, and takes in what it says of itself.
+func (s *presetSearch) settle(in *innerSearch) error {
+	if in.found == nil {
+		return nil
 	}
+	found := in.found
+	in.found = nil
+	if _, err := s.e.settle(s.ctx, in.plan, found, s.trace); err != nil {
+		return err
+	}
+	in.hits = found.res.Hits
+	s.out.Diagnostics.unite(&found.res.Diagnostics)
 	return nil
 }
 
-// search runs one of the inner searches, for at most limit hits.
-func (s *presetSearch) search(kind Kind, field MatchField, limit int) ([]SearchHit, error) {
-	limit = min(limit, s.candidates)
-	req := &SearchRequest{Query: s.req.Query, Filter: s.req.Filter, Kinds: []Kind{kind}, MatchField: field,
-		Limit: &limit, CandidateLimit: &s.candidates}
-	plan, err := req.plan()
-	if err != nil {
-		return nil, err
+// unite takes in what another search of the same request says.
+func (d *SearchDiagnostics) unite(o *SearchDiagnostics) {
+	if o.VectorUsed {
+		d.Exact = o.Exact && (d.Exact || !d.VectorUsed)
 	}
-	res, err := s.e.search(s.ctx, s.tx, s.view, plan, analyzeQuery(req.Query, field), s.trace)
-	if err != nil {
-		return nil, err
+	d.TextUsed = d.TextUsed || o.TextUsed
+	d.VectorUsed = d.VectorUsed || o.VectorUsed
+	d.Reranked = d.Reranked || o.Reranked
+	d.RerankCandidates += o.RerankCandidates
+	d.RerankTruncated += o.RerankTruncated
+	for _, m := range o.VectorMissing {
+		if !slices.Contains(d.VectorMissing, m) {
+			d.VectorMissing = append(d.VectorMissing, m)
+		}
 	}
-	d := &s.out.Diagnostics
-	d.TextUsed = d.TextUsed || res.Diagnostics.TextUsed
-	for _, code := range res.Diagnostics.Degraded {
+	for _, code := range o.Degraded {
 		if !slices.Contains(d.Degraded, code) {
 			d.Degraded = append(d.Degraded, code)
 		}
 	}
-	return res.Hits, nil
 }
 
 // within keeps what fits into a budget of characters: the first item however
@@ -172,57 +283,38 @@ func within[T any](items []T, chars int, length func(T) int) []T {
 	return items
 }
 
-func (s *presetSearch) memories() error {
-	if s.budget.memoryChars == 0 {
-		return nil
+// assemble puts the hits of the inner searches into their places, within the
+// budgets.
+func (s *presetSearch) assemble() {
+	if s.memories != nil {
+		s.out.Memories = within(s.memories.hits, s.budget.memoryChars, func(h SearchHit) int {
+			return utf8.RuneCountInString(h.Record.(*Memory).Judgment)
+		})
 	}
-	hits, err := s.search(KindMemory, MatchAll, s.candidates)
-	if err != nil {
-		return err
-	}
-	s.out.Memories = within(hits, s.budget.memoryChars, func(h SearchHit) int {
-		return utf8.RuneCountInString(h.Record.(*Memory).Judgment)
-	})
-	return nil
-}
-
-func (s *presetSearch) notes() error {
 	out, b := &s.out.Notes, &s.budget
 	shown := map[string]bool{}
 	// fresh drops hits that stand in an earlier list.
 	fresh := func(hits []SearchHit) []SearchHit {
-		hits = slices.DeleteFunc(hits, func(h SearchHit) bool { return shown[h.Key] })
+		return slices.DeleteFunc(hits, func(h SearchHit) bool { return shown[h.Key] })
+	}
+	show := func(hits []SearchHit) []SearchHit {
 		for _, h := range hits {
 			shown[h.Key] = true
 		}
 		return hits
 	}
-	if b.noteTitles > 0 {
-		hits, err := s.search(KindChunk, MatchName, b.noteTitles)
-		if err != nil {
-			return err
-		}
-		out.Titles = fresh(hits)
+	if s.titles != nil {
+		out.Titles = show(s.titles.hits)
 	}
-	if b.notesChars > 0 {
-		hits, err := s.search(KindChunk, MatchText, s.candidates)
-		if err != nil {
-			return err
-		}
-		hits = slices.DeleteFunc(hits, func(h SearchHit) bool { return shown[h.Key] })
-		out.Contents = fresh(within(hits, b.notesChars, func(h SearchHit) int {
+	if s.contents != nil {
+		out.Contents = show(within(fresh(s.contents.hits), b.notesChars, func(h SearchHit) int {
 			return utf8.RuneCountInString(h.Record.(*Chunk).Content)
 		}))
 	}
-	if missing := b.noteTitles - len(out.Titles); missing > 0 {
-		hits, err := s.search(KindChunk, MatchPath, s.candidates)
-		if err != nil {
-			return err
-		}
-		hits = fresh(hits)
-		out.Paths = hits[:min(len(hits), missing)]
+	if s.paths != nil {
+		hits := fresh(s.paths.hits)
+		out.Paths = append(out.Paths, hits[:min(len(hits), b.noteTitles-len(out.Titles))]...)
 	}
-	return nil
 }
 
 // SearchWithContext searches and tells, for each hit, what the graph knows about
@@ -246,27 +338,38 @@ func (db *DB) SearchWithContext(ctx context.Context, req SearchRequest, limit *i
 		return nil, errs.WithOp(op, err)
 	}
 	q := analyzeQuery(req.Query, req.MatchField)
-	t.stage("prepare")
-	var out *ContextualResult
-	err = e.readPair(ctx, func(tx *store.ReadTx, view index.View) error {
-		res, err := e.search(ctx, tx, view, plan, q, t)
-		if err != nil {
+	vectors, err := e.prepareVectors(ctx, t, plan)
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	var found *searched
+	err = e.readPair(ctx, func(tx *store.ReadTx, view index.View) (err error) {
+		if found, err = e.search(ctx, tx, view, plan, q, vectors[0], t); err != nil {
 			return err
 		}
-		out = &ContextualResult{Hits: make([]ContextualHit, len(res.Hits)), Revision: res.Revision, IndexedRevision: res.IndexedRevision,
-			Total: res.Total, Diagnostics: res.Diagnostics}
-		for i, hit := range res.Hits {
-			out.Hits[i].SearchHit = hit
-			if out.Hits[i].Context, err = tagContext(tx, plan.filter, headerOfRecord(hit.Record), most); err != nil {
+		// A reranker may still turn the hits round, so all have a context.
+		for i := range found.hits {
+			h := &found.hits[i]
+			if h.context, err = tagContext(tx, plan.filter, headerOfRecord(h.Record), most); err != nil {
 				return err
 			}
 		}
-		return ctx.Err()
+		return nil
 	})
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	e.degraded.note(out.Diagnostics.Degraded)
+	hits, err := e.settle(ctx, plan, found, t)
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	res := found.res
+	out := &ContextualResult{Hits: make([]ContextualHit, len(hits)), Revision: res.Revision, IndexedRevision: res.IndexedRevision,
+		Total: res.Total, Diagnostics: res.Diagnostics}
+	for i := range hits {
+		out.Hits[i] = ContextualHit{SearchHit: hits[i].SearchHit, Context: hits[i].context}
+	}
+	e.degraded.note(res.Diagnostics.Degraded)
 	return out, nil
 }
 

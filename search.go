@@ -106,6 +106,7 @@ type Explain struct {
 	VectorRank         int     `json:"vector_rank,omitempty"`          // from 1 in the vector path; 0 when it did not come from there
 	VectorScore        float64 `json:"vector_score,omitempty"`         // the cosine
 	VectorNeighbourAdd float64 `json:"vector_neighbour_add,omitempty"` // what neighbour_weight added in the vector path
+	VectorThreadAdd    float64 `json:"vector_thread_add,omitempty"`    // what thread_weight added in the vector path
 	TextPart           float64 `json:"text_part"`                      // what the text path gave to the fused score
 	VectorPart         float64 `json:"vector_part"`                    // what the vector path gave to it
 	RerankRank         int     `json:"rerank_rank,omitempty"`          // from 1; 0 when it was not sent to the reranker

@@ -51,35 +51,31 @@ func folded(hits []index.Hit) int {
 	return n
 }
 
-// countsChunks says whether hits tell how many of their note's chunks match:
-// the name and the folders stand in the first chunk only.
-func (p *searchPlan) countsChunks() bool {
-	return p.req.MatchField != MatchName && p.req.MatchField != MatchPath
+// countsChunks says whether hits tell how many of their note's chunks match,
+// which is asked of the text: the name and the folders stand in the first chunk
+// only.
+func (r *searchRun) countsChunks() bool {
+	return r.d.TextUsed && r.view != nil && r.p.req.MatchField != MatchName && r.p.req.MatchField != MatchPath
 }
 
-// countChunks fills in what hits say of their notes. Only the notes that are
-// given back are counted.
-func (p *searchPlan) countChunks(tx *store.ReadTx, view index.View, q index.Query, f index.Filter, hits []fusedHit) error {
-	if !p.countsChunks() {
-		return nil
-	}
+// countChunks fills in what hits say of their notes. Only the notes that may be
+// given back are counted. The hit itself counts, whatever found it.
+func (r *searchRun) countChunks(hits []fusedHit) error {
 	for i := range hits {
 		h := &hits[i]
-		if h.Kind != kindChunk {
+		if h.Kind != kindChunk || !r.countsChunks() {
 			continue
 		}
-		own := f
+		own := r.f
 		own.Kinds, own.Threads = []index.Kind{kindChunk}, []int64{h.Thread}
-		counted, err := view.Search(q, own, index.Options{Total: true})
+		counted, err := r.view.Search(r.q, own, index.Options{Total: true})
 		if err != nil {
-			return err
+			r.indexFailed() // nothing is told of notes then
+			continue
 		}
-		h.noteChunks = counted.Total
-		if h.folder {
-			h.noteChunks = max(h.noteChunks, 1)
-		}
-		for _, id := range h.chunks[:min(len(h.chunks), p.topChunks)] {
-			c, err := tx.Chunk(id)
+		h.noteChunks = max(counted.Total, 1)
+		for _, id := range h.chunks[:min(len(h.chunks), r.p.topChunks)] {
+			c, err := r.tx.Chunk(id)
 			if err != nil {
 				return err
 			}

@@ -58,7 +58,7 @@ func (e *engine) addGraphPath(tx *store.ReadTx, p *searchPlan, hits []fusedHit) 
 	})
 	scores := rank.Path{Weight: p.req.GraphWeight}
 	for _, id := range path {
-		scores.Scores = append(scores.Scores, hits[w.first[id]].Hit.Score)
+		scores.Scores = append(scores.Scores, hits[w.first[id]].fused)
 	}
 	for i, add := range p.scale(scores) {
 		id := path[i]

@@ -1,7 +1,6 @@
 package loci
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
-	"github.com/loci-memory/loci/internal/rank"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -33,14 +31,17 @@ type searchPlan struct {
 	candidates int
 	topChunks  int
 	textWeight float64
-	fusion     Fusion
+	fusion     Fusion // settled when it is known which paths run
 }
 
 // Search finds the records that answer a query best, best first, ties by
 // ascending id. Text is matched in rounds: records that hold every word of the
 // query stand before those that hold any, and these before those that only share
 // a single Chinese character. A query of stop words or punctuation only has no
-// hits. A degraded search still answers; Diagnostics says what was missing.
+// hits by text. Vectors are compared where an embedder turns the query into one:
+// the records that lie nearest are hits, whatever words they hold, so match_field
+// does not narrow them. Both are fused, and a reranker, if there is one, has the
+// last word. A degraded search still answers; Diagnostics says what was missing.
 func (db *DB) Search(ctx context.Context, req SearchRequest) (*SearchResult, error) {
 	const op = "search"
 	e := db.eng
@@ -54,22 +55,28 @@ func (db *DB) Search(ctx context.Context, req SearchRequest) (*SearchResult, err
 		return nil, errs.WithOp(op, err)
 	}
 	q := analyzeQuery(req.Query, req.MatchField)
-	t.stage("prepare")
-	var res *SearchResult
+	vectors, err := e.prepareVectors(ctx, t, plan)
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	var found *searched
 	err = e.readPair(ctx, func(tx *store.ReadTx, view index.View) (err error) {
-		res, err = e.search(ctx, tx, view, plan, q, t)
+		found, err = e.search(ctx, tx, view, plan, q, vectors[0], t)
 		return err
 	})
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	e.degraded.note(res.Diagnostics.Degraded)
-	return res, nil
+	if _, err = e.settle(ctx, plan, found, t); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	e.degraded.note(found.res.Diagnostics.Degraded)
+	return found.res, nil
 }
 
 // plan checks a request.
 func (r *SearchRequest) plan() (*searchPlan, error) {
-	p := &searchPlan{req: r, textWeight: 1, fusion: FusionRRF}
+	p := &searchPlan{req: r, textWeight: 1}
 	if len(r.Query) > MaxQueryBytes {
 		return nil, errs.Invalid("query", "has %d bytes, at most %d are allowed", len(r.Query), MaxQueryBytes)
 	}
@@ -79,8 +86,8 @@ func (r *SearchRequest) plan() (*searchPlan, error) {
 	if strings.TrimSpace(r.Query) == "" {
 		return nil, errs.Invalid("query", "must not be blank")
 	}
-	if r.NoText {
-		return nil, errs.Invalid("no_text", "leaves no path to search by: text is the only one")
+	if r.NoText && r.NoVector {
+		return nil, errs.Invalid("no_text", "leaves no path to search by: vectors are left out as well")
 	}
 	var err error
 	if p.filter, err = r.Filter.check("filter."); err != nil {
@@ -119,9 +126,7 @@ func (r *SearchRequest) plan() (*searchPlan, error) {
 		return nil, errs.Invalid("match_field", "must be all, text, name or path")
 	}
 	switch r.Fusion {
-	case "", FusionRRF:
-	case FusionScore:
-		p.fusion = FusionScore
+	case "", FusionRRF, FusionScore:
 	default:
 		return nil, errs.Invalid("fusion", "must be rrf or score")
 	}
@@ -130,130 +135,230 @@ func (r *SearchRequest) plan() (*searchPlan, error) {
 	default:
 		return nil, errs.Invalid("group_by", "must be none or thread")
 	}
-	if r.TextWeight != nil {
-		if p.textWeight = *r.TextWeight; !(p.textWeight > 0) || math.IsInf(p.textWeight, 0) {
-			return nil, errs.Invalid("text_weight", "must be finite and above 0")
-		}
-	}
-	for _, w := range []struct {
+	return p, p.checkWeights()
+}
+
+// checkWeights checks the numbers that say what counts how much, and prune.
+func (p *searchPlan) checkWeights() error {
+	r := p.req
+	p.textWeight = valueOr(r.TextWeight, 1)
+	type weight struct {
 		name  string
 		value float64
-	}{
+	}
+	for _, w := range []weight{{"text_weight", p.textWeight}, {"vector_weight", valueOr(r.VectorWeight, 1)}} {
+		if !(w.value > 0) || math.IsInf(w.value, 0) {
+			return errs.Invalid(w.name, "must be finite and above 0")
+		}
+	}
+	for _, w := range []weight{
 		{"neighbour_weight", r.NeighbourWeight}, {"thread_weight", r.ThreadWeight},
 		{"recency_weight", r.RecencyWeight}, {"strength_weight", r.StrengthWeight}, {"graph_weight", r.GraphWeight},
 	} {
 		if !(w.value >= 0 && w.value <= maxShare) {
-			return nil, errs.Invalid(w.name, "must be from 0 to %d", maxShare)
+			return errs.Invalid(w.name, "must be from 0 to %d", maxShare)
 		}
 	}
-	return p, nil
+	if r.Prune == nil {
+		return nil
+	}
+	if r.Prune.Depth < 1 {
+		return errs.Invalid("prune.depth", "must be at least 1, not %d", r.Prune.Depth)
+	}
+	_, err := checkLimit("prune.limit", &r.Prune.Limit, MaxPage)
+	return err
 }
 
 // maxShare bounds the weights that add a share of another score: past it the
 // record's own score hardly counts any more.
 const maxShare = 10
 
-// search runs a plan on one snapshot.
-func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, p *searchPlan, q index.Query, t *trace) (*SearchResult, error) {
-	res := &SearchResult{Hits: []SearchHit{}, Revision: tx.Revision(), Diagnostics: SearchDiagnostics{Degraded: []Degrade{}}}
-	if p.req.WithTotal {
+// searched is what a search found on its snapshot, before a reranker was asked.
+type searched struct {
+	res                *SearchResult // all but its hits
+	hits               []finishedHit // those that may be among them, best first
+	draft              *rerankDraft  // nil: no reranker is asked
+	candidates, folded int
+}
+
+// finishedHit is a hit of which nothing is missing but its final place.
+type finishedHit struct {
+	SearchHit
+	id      int64
+	context Neighborhood // of a search with context
+}
+
+// search runs a plan on one snapshot. No model is asked.
+func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, p *searchPlan, q index.Query, v *vectorPath, t *trace) (*searched, error) {
+	res := &SearchResult{Hits: []SearchHit{}, Revision: tx.Revision(),
+		Diagnostics: SearchDiagnostics{VectorMissing: []VectorMissing{}, Degraded: []Degrade{}}}
+	s := &searched{res: res, draft: e.draftRerank(p)}
+	if p.req.WithTotal && !p.req.NoText {
 		res.Total = new(int64)
 	}
-	unavailable := func() (*SearchResult, error) {
-		res.Diagnostics.Degraded = append(res.Diagnostics.Degraded, DegradeTextIndexUnavailable)
-		t.finish(e, 0, 0, 0, res.Diagnostics.Degraded)
-		return res, nil
-	}
-	if view == nil {
-		return unavailable()
-	}
-	f, any, err := p.indexFilter(tx)
+	f, some, err := p.indexFilter(tx)
 	if err != nil {
 		return nil, err
 	}
-	if any {
-		x, err := e.equivalentsOf(tx, p.filter.Namespace)
-		if err != nil {
+	r := &searchRun{e: e, tx: tx, view: view, p: p, q: q, f: f, d: &res.Diagnostics}
+	if some {
+		if err := r.expand(); err != nil {
 			return nil, err
 		}
-		q = x.expandQuery(q, p.req.Query)
 	}
-	var found index.Result
-	var folders map[int64]bool
-	lookAtFolders := any && p.looksAtFolders(e)
-	if any {
-		found, err = p.candidatesFrom(view, q, f)
-		if err == nil && lookAtFolders {
-			found.Hits, folders, err = p.addFolders(view, q, f, found.Hits)
-		}
-		if err != nil {
-			e.searchBroke()
-			return unavailable()
-		}
+	if !p.req.NoText {
+		r.textPath(some, res.Total, t)
 	}
-	t.stage("text")
-	if p.req.WithTotal {
-		if any {
-			counted, err := view.Search(q, f, index.Options{Total: true})
-			var more int64
-			if err == nil && lookAtFolders {
-				more, err = p.onlyByFolder(view, q, f)
-			}
-			if err != nil {
-				e.searchBroke()
-				return unavailable()
-			}
-			*res.Total = counted.Total + more
-		}
-		t.stage("count")
+	if r.view != nil {
+		res.IndexedRevision = r.view.Revision()
 	}
-	res.IndexedRevision = view.Revision()
-	res.Diagnostics.TextUsed = true
-	hits := p.fuse(found.Hits)
-	for i := range hits {
-		hits[i].folder = folders[hits[i].ID]
+	if err := r.vectorPath(ctx, v, some, t); err != nil {
+		return nil, err
+	}
+	hits, err := r.fuse(v)
+	if err != nil {
+		return nil, err
 	}
 	if hits, err = e.addGraphPath(tx, p, hits); err != nil {
 		return nil, err
 	}
 	t.stage("fuse")
-	candidates := len(hits)
+	s.candidates = len(hits)
 	hits = fold(hits)
-	folded := len(hits)
+	s.folded = len(hits)
 	t.stage("fold")
 	if hits, err = e.weigh(tx, p, hits); err != nil {
 		return nil, err
 	}
-	hits = hits[:min(len(hits), p.limit)]
-	if err := p.load(tx, hits); err != nil {
+	if s.hits, err = r.finish(hits, s.draft); err != nil {
 		return nil, err
-	}
-	if err := p.countChunks(tx, view, q, f, hits); err != nil {
-		return nil, err
-	}
-	for i := range hits {
-		res.Hits = append(res.Hits, hits[i].result(p, view, q))
 	}
 	t.stage("load")
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	t.finish(e, candidates, folded, len(hits), res.Diagnostics.Degraded)
-	return res, nil
+	return s, ctx.Err()
 }
 
-// candidatesFrom searches the index for the candidates. One thread of many
-// records may fill the window when threads are ranked, and one note of many
-// chunks at any time: then the window grows, unless the caller has set it, until
-// it holds as many threads or notes as are wanted.
-func (p *searchPlan) candidatesFrom(view index.View, q index.Query, f index.Filter) (index.Result, error) {
+// settle asks the reranker, if one is to be asked, and fills in the hits. It must
+// not be called on a snapshot unless there is no draft.
+func (e *engine) settle(ctx context.Context, p *searchPlan, s *searched, t *trace) ([]finishedHit, error) {
+	e.rerank(ctx, s, t)
+	hits := s.hits[:min(len(s.hits), p.limit)]
+	for i := range hits {
+		s.res.Hits = append(s.res.Hits, hits[i].SearchHit)
+	}
+	t.finish(e, s.candidates, s.folded, len(hits), s.res.Diagnostics.Degraded)
+	return hits, ctx.Err()
+}
+
+// searchRun is a search on its snapshot.
+type searchRun struct {
+	e    *engine
+	tx   *store.ReadTx
+	view index.View // nil: no index is usable
+	p    *searchPlan
+	q    index.Query
+	f    index.Filter
+	d    *SearchDiagnostics
+
+	text    []index.Hit
+	every   bool // text holds all that the text path would find
+	folders map[int64]bool
+	vectors []vectorHit
+	scope   vectorScope
+}
+
+// expand lets equivalents stand for the query's words.
+func (r *searchRun) expand() error {
+	x, err := r.e.equivalentsOf(r.tx, r.p.filter.Namespace)
+	if err != nil {
+		return err
+	}
+	r.q = x.expandQuery(r.q, r.p.req.Query)
+	return nil
+}
+
+// textPath finds the candidates by text, and counts the matches if total is not
+// nil. An index that fails is taken out of use, for the rest of the search too;
+// some says whether the filter covers anything.
+func (r *searchRun) textPath(some bool, total *int64, t *trace) {
+	if r.view == nil {
+		r.degrade(DegradeTextIndexUnavailable)
+		return
+	}
+	look := some && r.p.looksAtFolders(r.e)
+	if some {
+		found, full, err := r.p.candidatesFrom(r.view, r.q, r.f)
+		r.every = !full
+		if err == nil && look {
+			found.Hits, r.folders, err = r.p.addFolders(r.view, r.q, r.f, found.Hits)
+		}
+		if err != nil {
+			r.indexFailed()
+			r.degrade(DegradeTextIndexUnavailable)
+			return
+		}
+		r.text = found.Hits
+	}
+	t.stage("text")
+	if total != nil {
+		if err := r.count(some, look, total); err != nil {
+			r.text, r.folders = nil, nil
+			r.indexFailed()
+			r.degrade(DegradeTextIndexUnavailable)
+			return
+		}
+		t.stage("count")
+	}
+	r.d.TextUsed = true
+}
+
+// count counts the records that match by text.
+func (r *searchRun) count(some, look bool, total *int64) error {
+	if !some {
+		return nil
+	}
+	counted, err := r.view.Search(r.q, r.f, index.Options{Total: true})
+	if err != nil {
+		return err
+	}
+	*total = counted.Total
+	if look {
+		more, err := r.p.onlyByFolder(r.view, r.q, r.f)
+		if err != nil {
+			return err
+		}
+		*total += more
+	}
+	return nil
+}
+
+// degrade tells of a reason, once.
+func (r *searchRun) degrade(code Degrade) {
+	if !slices.Contains(r.d.Degraded, code) {
+		r.d.Degraded = append(r.d.Degraded, code)
+	}
+}
+
+// indexFailed takes the index out of use after a search of it failed, which means
+// damaged files, and has it rebuilt. This search goes on without it.
+func (r *searchRun) indexFailed() {
+	r.view = nil
+	if h := r.e.index.Load(); h != nil {
+		r.e.indexBroke(h)
+	}
+}
+
+// candidatesFrom searches the index for the candidates; full says that there may
+// be more. One thread of many records may fill the window when threads are
+// ranked, and one note of many chunks at any time: then the window grows, unless
+// the caller has set it, until it holds as many threads or notes as are wanted.
+func (p *searchPlan) candidatesFrom(view index.View, q index.Query, f index.Filter) (found index.Result, full bool, err error) {
 	o := index.Options{Limit: p.candidates, NeighbourWeight: p.req.NeighbourWeight,
 		ThreadWeight: p.req.ThreadWeight, ByThread: p.req.GroupBy == GroupThread}
 	for {
-		found, err := view.Search(q, f, o)
-		if err != nil || o.Limit >= MaxPage || p.req.CandidateLimit != nil || folded(found.Hits) >= p.limit ||
-			!o.ByThread && len(found.Hits) < o.Limit {
-			return found, err
+		found, err = view.Search(q, f, o)
+		full = len(found.Hits) >= o.Limit || o.ByThread
+		if err != nil || o.Limit >= MaxPage || p.req.CandidateLimit != nil || folded(found.Hits) >= p.limit || !full {
+			return found, full, err
 		}
 		o.Limit = min(o.Limit*windowGrowth, MaxPage)
 	}
@@ -261,14 +366,6 @@ func (p *searchPlan) candidatesFrom(view index.View, q index.Query, f index.Filt
 
 // windowGrowth is how much wider the next try is.
 const windowGrowth = 10
-
-// searchBroke takes the index out of use after a search of it failed, which means
-// damaged files, and has it rebuilt.
-func (e *engine) searchBroke() {
-	if h := e.index.Load(); h != nil {
-		e.indexBroke(h)
-	}
-}
 
 // indexFilter is the filter in the dictionary's numbers; false when it covers
 // nothing.
@@ -318,133 +415,3 @@ func (p *searchPlan) indexFilter(tx *store.ReadTx) (f index.Filter, any bool, er
 	}
 	return f, true, nil
 }
-
-// fusedHit is a candidate after fusion.
-type fusedHit struct {
-	index.Hit
-	rank        int // in the text path, from 1
-	score       float64
-	recencyAdd  float64
-	strengthAdd float64
-	graphAdd    float64
-	record      store.Stored
-	fused       float64
-
-	folder     bool    // found by its folder only
-	chunks     []int64 // the note's chunks among the candidates, best first
-	noteChunks int64
-	top        []ChunkRef
-}
-
-// fuse makes one score of the paths' scores.
-func (p *searchPlan) fuse(text []index.Hit) []fusedHit {
-	path := rank.Path{Weight: p.textWeight, Scores: make([]float64, len(text))}
-	for i, h := range text {
-		path.Scores[i] = h.Score
-	}
-	fused := p.scale(path)
-	hits := make([]fusedHit, len(text))
-	for i, h := range text {
-		hits[i] = fusedHit{Hit: h, rank: i + 1, score: fused[i], fused: fused[i]}
-	}
-	return hits
-}
-
-// scale makes a path's scores ones that can be summed with another path's.
-func (p *searchPlan) scale(path rank.Path) []float64 {
-	if p.fusion == FusionScore {
-		return rank.Scaled(path)
-	}
-	return rank.RRF(path)
-}
-
-// sortFused sorts hits by score, ties by ascending id.
-func sortFused(hits []fusedHit) {
-	slices.SortFunc(hits, func(a, b fusedHit) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.ID, b.ID))
-	})
-}
-
-// recencyHalfLife is the age at which a record has half the recency of a new
-// one, in microseconds.
-const recencyHalfLife = 30 * 24 * 3600 * 1e6
-
-// weigh adds shares of the best score for new records and for strong memories,
-// and sorts anew.
-func (e *engine) weigh(tx *store.ReadTx, p *searchPlan, hits []fusedHit) ([]fusedHit, error) {
-	if len(hits) == 0 || p.req.RecencyWeight == 0 && p.req.StrengthWeight == 0 {
-		return hits, nil
-	}
-	if err := p.load(tx, hits); err != nil {
-		return nil, err
-	}
-	best, now := hits[0].score, e.clock().UnixMicro()
-	for i := range hits {
-		h := &hits[i]
-		if h.record == nil {
-			continue
-		}
-		h.recencyAdd = p.req.RecencyWeight * best * rank.Recency(float64(now-h.record.Head().Created)/recencyHalfLife)
-		h.strengthAdd = p.req.StrengthWeight * best * rank.Saturation(strengthOf(h.record))
-		h.score += h.recencyAdd + h.strengthAdd
-	}
-	sortFused(hits)
-	return hits, nil
-}
-
-// load reads the records of hits that have none yet.
-func (p *searchPlan) load(tx *store.ReadTx, hits []fusedHit) error {
-	for i := range hits {
-		h := &hits[i]
-		if h.record != nil {
-			continue
-		}
-		var err error
-		if h.record, err = tx.RecordOf(store.Kind(h.Kind), h.ID); err != nil {
-			return err
-		}
-		if h.record == nil {
-			// The index answered at this very snapshot's revision, so this is a
-			// broken invariant and not a race.
-			return errs.New(errs.Index, "the index names record %d, which is not there: rebuild the indexes", h.ID)
-		}
-	}
-	return nil
-}
-
-// result is the hit as the caller gets it.
-func (h *fusedHit) result(p *searchPlan, view index.View, q index.Query) SearchHit {
-	head := h.record.Head()
-	bm25 := h.BM25
-	out := SearchHit{Key: fmt.Sprintf("%s:%d", kindOf(head.Kind), h.ID), Score: h.score, Record: recordOf(h.record)}
-	if h.rank > 0 {
-		out.TextScore = &bm25
-	}
-	if p.req.GroupBy == GroupThread && head.Thread != "" {
-		out.Key = "thread:" + head.Thread
-	}
-	if h.Kind == kindChunk && p.countsChunks() {
-		out.NoteChunks, out.TopChunks = &h.noteChunks, h.top
-	}
-	if p.req.Explain {
-		x := &Explain{TextRank: h.rank, TextScore: h.Hit.Score, Round: roundNames[h.Round], Terms: []ExplainTerm{}, FusedScore: h.fused,
-			NeighbourAdd: h.NeighbourAdd, ThreadAdd: h.ThreadAdd, RecencyAdd: h.recencyAdd, StrengthAdd: h.strengthAdd, GraphAdd: h.graphAdd}
-		switch {
-		case h.rank == 0:
-			x.Round = ""
-		case h.folder:
-			x.Round, q.Field, q.Chars = "folder", index.FieldPath, nil
-		case h.Round == index.RoundChar:
-			q.Groups = nil
-		default:
-			q.Chars = nil // they add to nothing but the last round
-		}
-		for _, term := range view.Explain(q, h.ID, head.NamespaceID, index.Kind(head.Kind)) {
-			x.Terms = append(x.Terms, ExplainTerm{Term: term.Term, Score: term.Score})
-		}
-		out.Explain = x
-	}
-	return out
-}
-
-var roundNames = [...]string{index.RoundAll: "every_term", index.RoundAny: "any_term", index.RoundChar: "any_character"}
