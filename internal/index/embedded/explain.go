@@ -15,6 +15,12 @@ func (k *searchKind) locate(id int64) (*searchPart, uint32, bool) {
 			}
 			continue
 		}
+		if p.sorted {
+			if doc, ok := slices.BinarySearch(p.tail.ids[:p.hi], id); ok && !p.deleted(uint32(doc)) {
+				return p, uint32(doc), true
+			}
+			continue
+		}
 		// The last document of an id is the live one.
 		for doc := int(p.hi) - 1; doc >= 0; doc-- {
 			if p.tail.ids[doc] == id {

@@ -18,6 +18,7 @@ type docFilter struct {
 	lo   uint32
 	bits []uint64 // with filterSome: the documents, from lo on
 	list []uint32 // with filterSome: the same, ascending, when they are few
+	n    uint32   // with filterSome: how many they are
 	tail *tailFilter
 }
 
@@ -187,7 +188,7 @@ func segmentFilter(s *segment, part int, f *index.Filter, buf *filterBuffers) do
 	case int(p.hi - p.lo):
 		return docFilter{mode: filterAll}
 	}
-	out := docFilter{mode: filterSome, lo: p.lo, bits: buf.bits}
+	out := docFilter{mode: filterSome, lo: p.lo, bits: buf.bits, n: uint32(n)}
 	if n <= int(p.hi-p.lo)/sparseShare {
 		buf.list = buf.list[:0]
 		for i, w := range buf.bits {

@@ -23,6 +23,14 @@ type Options struct {
 	// written to a file. 0 means 10,000 documents and 32 MiB.
 	TailDocs  int
 	TailBytes int
+	// VectorBytes bounds what vectors take in it: they are scanned from end to
+	// end. 0 means 8 MiB.
+	VectorBytes int
+	// MinLists is the least number of vectors in a partition of a file that are
+	// divided into lists, and ScanRows how many a search scans before it uses
+	// them. 0 means 8,192 and 20,000.
+	MinLists int
+	ScanRows int
 	// Building opens an index that is being rebuilt; see Index.SetCursor. A new
 	// one stands at BaseRevision, from which the journal has to be read when all
 	// records are in.
@@ -46,7 +54,7 @@ const (
 	// maxFrozen is how many full tails may wait to be written before a write
 	// waits for them.
 	maxFrozen = 4
-	// closeFlushDocs is the least number of documents in the tail for which
+	// closeFlushDocs is the least number of documents or vectors in the tail for which
 	// Close writes a segment; fewer are cheaper to read from the journal.
 	closeFlushDocs = 64
 )
@@ -60,13 +68,18 @@ type Index struct {
 	// or Discard, and by the background work when it swaps segments.
 	write   sync.Mutex
 	segs    []segView
+	vecSegs []vecSegView
 	tails   []*tail // oldest first; all but the last are frozen
 	undo    undoLog
-	vectors flatVectors
-	nextSeg int
-	nextDel int
-	cursor  int64 // of a rebuild; see SetCursor
-	built   bool  // complete
+	dropped []int64 // spaces that were dropped; never changed, only replaced
+	// forgetting says that the manifest does not yet name all of them.
+	forgetting bool
+	found      []vecFound // scratch of Stage
+	rowBuf     []byte     // likewise
+	nextSeg    int
+	nextDel    int
+	cursor     int64 // of a rebuild; see SetCursor
+	built      bool  // complete
 
 	// mu guards the snapshots; it is held for moments only.
 	mu   sync.Mutex
@@ -77,8 +90,8 @@ type Index struct {
 	checkpointed atomic.Int64
 	checkpointMu sync.Mutex // one checkpoint at a time
 	manifest     manifest   // as last written
-	persisted    map[*segment]persistedDeletes
-	obsolete     []*segment // replaced, still named by the manifest on disk
+	persisted    map[*mappedFile]persistedDeletes
+	obsolete     []*mappedFile // replaced, still named by the manifest on disk
 
 	work     chan struct{}
 	merges   chan struct{}
@@ -104,6 +117,11 @@ type undoLog struct {
 	docs     uint32 // in the current tail before
 	segGone  []segRemoval
 	snapshot *snapshot
+
+	vecSegs    []vecSegView
+	vecGone    []vecRemoval
+	vecRows    uint32 // in the current tail before
+	vecSegGone []vecSegRemoval
 }
 
 type removal struct {
@@ -126,6 +144,15 @@ func Open(fs FS, opts Options) (*Index, error) {
 	if opts.TailBytes == 0 {
 		opts.TailBytes = 32 << 20
 	}
+	if opts.VectorBytes == 0 {
+		opts.VectorBytes = 8 << 20
+	}
+	if opts.MinLists == 0 {
+		opts.MinLists = 8192
+	}
+	if opts.ScanRows == 0 {
+		opts.ScanRows = 20_000
+	}
 	if opts.OnCheckpoint == nil {
 		opts.OnCheckpoint = func(int64) {}
 	}
@@ -135,7 +162,7 @@ func Open(fs FS, opts Options) (*Index, error) {
 	if err := fs.MkdirAll(); err != nil {
 		return nil, err
 	}
-	ix := &Index{fs: fs, opts: opts, persisted: map[*segment]persistedDeletes{}, work: make(chan struct{}, 1), merges: make(chan struct{}, 1), quit: make(chan struct{}), built: !opts.Building}
+	ix := &Index{fs: fs, opts: opts, persisted: map[*mappedFile]persistedDeletes{}, work: make(chan struct{}, 1), merges: make(chan struct{}, 1), quit: make(chan struct{}), built: !opts.Building}
 	ix.frozenOK = sync.NewCond(&ix.write)
 	if err := ix.load(); err != nil {
 		ix.releaseAll()
@@ -161,7 +188,12 @@ func (ix *Index) releaseAll() {
 			ix.opts.OnError(err)
 		}
 	}
-	ix.segs = nil
+	for _, s := range ix.vecSegs {
+		if err := s.release(ix.fs); err != nil {
+			ix.opts.OnError(err)
+		}
+	}
+	ix.segs, ix.vecSegs = nil, nil
 }
 
 // Complete says whether the index holds every record up to its revision; false
@@ -192,7 +224,7 @@ func (ix *Index) SetComplete() {
 	ix.write.Lock()
 	defer ix.write.Unlock()
 	ix.built = true
-	if t := ix.tails[len(ix.tails)-1]; t.docs > 0 {
+	if t := ix.tails[len(ix.tails)-1]; !t.empty() {
 		ix.freeze()
 	} else {
 		t.whole = true
@@ -229,18 +261,21 @@ func (ix *Index) Stage(revision int64, changes []index.Change) {
 	oldest := ix.live[0].rev
 	ix.mu.Unlock()
 	u := &ix.undo
-	*u = undoLog{rev: revision, segs: slices.Clone(ix.segs), removed: u.removed[:0], segGone: u.segGone[:0]}
+	*u = undoLog{rev: revision, segs: slices.Clone(ix.segs), removed: u.removed[:0], segGone: u.segGone[:0],
+		vecSegs: slices.Clone(ix.vecSegs), vecGone: u.vecGone[:0], vecSegGone: u.vecSegGone[:0]}
 	cur := ix.tails[len(ix.tails)-1]
-	u.docs = cur.docs
-	for _, c := range changes {
-		ix.vectors.apply(c, revision)
+	u.docs, u.vecRows = cur.docs, cur.vectors.rows
+	for i := range changes {
+		c := &changes[i]
 		if c.Vector != nil {
+			ix.stageVector(c, revision, oldest)
 			continue
 		}
 		ix.remove(c, revision, oldest)
 		if c.Doc != nil {
 			cur.add(c.Doc)
 		}
+		ix.stageVectorsOf(c, revision, oldest)
 	}
 	u.snapshot = ix.newSnapshot(revision)
 	ix.mu.Lock()
@@ -251,7 +286,7 @@ func (ix *Index) Stage(revision int64, changes []index.Change) {
 }
 
 // remove marks the document of a record as deleted, wherever it is.
-func (ix *Index) remove(c index.Change, rev, oldest int64) {
+func (ix *Index) remove(c *index.Change, rev, oldest int64) {
 	for i := len(ix.tails) - 1; i >= 0; i-- {
 		t := ix.tails[i]
 		if loc, ok := t.live[c.ID]; ok {
@@ -288,7 +323,7 @@ func (ix *Index) Publish() {
 	ix.undo.snapshot = nil
 	ix.install(s)
 	t := ix.tails[len(ix.tails)-1]
-	if int(t.docs) >= ix.opts.TailDocs || t.bytes >= ix.opts.TailBytes {
+	if int(t.docs) >= ix.opts.TailDocs || t.bytes >= ix.opts.TailBytes || t.vectors.bytes >= ix.opts.VectorBytes {
 		ix.freeze()
 	}
 }
@@ -320,7 +355,6 @@ func (ix *Index) wakeMerge() {
 func (ix *Index) Discard() {
 	defer ix.write.Unlock()
 	u := &ix.undo
-	ix.vectors.undo(u.rev)
 	s := u.snapshot
 	u.snapshot = nil
 	ix.mu.Lock()
@@ -341,6 +375,7 @@ func (ix *Index) Discard() {
 		r.s.deletes.restore(r.s, r.part, r.doc, u.rev)
 	}
 	ix.segs = u.segs
+	ix.discardVectors()
 }
 
 // Revision implements index.Index.
@@ -370,6 +405,12 @@ func (ix *Index) Stats() index.Stats {
 		n := t.tail.liveDocs(t.covered, s.rev)
 		st.Documents += n
 		st.TailDocs += n
+		st.Vectors += t.tail.liveVectors(t.vectors, s.rev, s.dropped)
+	}
+	for _, v := range s.vecSegs {
+		st.Vectors += v.live(s.dropped)
+		st.Segments++
+		st.DiskBytes += v.size
 	}
 	return st
 }
@@ -418,9 +459,9 @@ func (ix *Index) flushFrozen() (err error) {
 			ix.write.Unlock()
 			return nil
 		}
-		t, rev := ix.tails[0], ix.cur.rev
+		t, rev, covered := ix.tails[0], ix.cur.rev, ix.tails[1].startRev
 		ix.write.Unlock()
-		if err := ix.flushTail(t, rev); err != nil {
+		if err := ix.flushTail(t, rev, covered); err != nil {
 			return err
 		}
 		if err := ix.checkpoint(); err != nil {
@@ -430,20 +471,30 @@ func (ix *Index) flushFrozen() (err error) {
 	}
 }
 
-// flushTail writes a frozen tail, the oldest one, as it was at rev, and puts the
-// segment in its place.
-func (ix *Index) flushTail(t *tail, rev int64) error {
+// flushTail writes a frozen tail, the oldest one, as it was at rev, and puts
+// segments in its place. Of its vectors those stay that were there at covered,
+// the revision that the files cover afterwards (see vecSegment.late).
+func (ix *Index) flushTail(t *tail, rev, covered int64) (err error) {
 	data, locs := t.segmentData(rev)
 	var seg *segment
 	if len(data.ids) > 0 {
-		name := ix.newName()
+		name := ix.newName("seg")
 		if err := writeSegment(ix.fs, name, data); err != nil {
 			return err
 		}
-		var err error
 		if seg, err = openSegment(ix.fs, name); err != nil {
 			return err
 		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, seg.release(ix.fs)) // the file is swept at the next open
+			}
+		}()
+	}
+	rows, places := t.vecRows(covered, ix.droppedSpaces())
+	vecSeg, err := ix.newVecSegment(rows)
+	if err != nil {
+		return err
 	}
 	ix.write.Lock()
 	defer ix.write.Unlock()
@@ -456,10 +507,38 @@ func (ix *Index) flushTail(t *tail, rev int64) error {
 		}
 		ix.segs = append(slices.Clone(ix.segs), v)
 	}
+	if vecSeg != nil {
+		v := vecSegView{vecSeg, newDeleteSet(vecSeg.rows)}
+		for row, at := range places {
+			if del := at.part.stamp(at.row).Load(); del != 0 {
+				v.markDeleted(uint32(row), del, ix.cur.rev)
+			}
+		}
+		ix.vecSegs = append(slices.Clone(ix.vecSegs), v)
+	}
 	ix.tails = ix.tails[1:]
 	ix.install(ix.newSnapshot(ix.cur.rev))
 	ix.frozenOK.Broadcast()
 	return nil
+}
+
+// newVecSegment writes and opens a vector segment; nil when there is nothing to
+// write.
+func (ix *Index) newVecSegment(rows []vecRows) (*vecSegment, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	name := ix.newName("vec")
+	if err := writeVecSegment(ix.fs, name, rows); err != nil {
+		return nil, err
+	}
+	return openVecSegment(ix.fs, name)
+}
+
+func (ix *Index) droppedSpaces() []int64 {
+	ix.write.Lock()
+	defer ix.write.Unlock()
+	return ix.dropped
 }
 
 // markDeleted marks a document of a segment that no snapshot has seen yet.
@@ -472,17 +551,17 @@ func (v *segView) markDeleted(doc uint32, rev int64) {
 	}
 }
 
-func (ix *Index) newName() string {
+func (ix *Index) newName(sort string) string {
 	ix.write.Lock()
 	defer ix.write.Unlock()
 	ix.nextSeg++
-	return fmt.Sprintf("seg-%08d", ix.nextSeg)
+	return fmt.Sprintf("%s-%08d", sort, ix.nextSeg)
 }
 
 // Flush implements index.Index: after it the files cover everything published.
 func (ix *Index) Flush() error {
 	ix.write.Lock()
-	if ix.tails[len(ix.tails)-1].docs > 0 {
+	if !ix.tails[len(ix.tails)-1].empty() {
 		ix.freeze()
 	}
 	ix.write.Unlock()
@@ -500,7 +579,8 @@ func (ix *Index) Close() error {
 	}
 	ix.write.Lock()
 	n := len(ix.tails)
-	worth := n > 1 || ix.tails[n-1].docs >= closeFlushDocs || !ix.built
+	t := ix.tails[n-1]
+	worth := n > 1 || max(t.docs, t.vectors.rows) >= closeFlushDocs || !ix.built
 	ix.write.Unlock()
 	var err error
 	if worth {

@@ -7,20 +7,8 @@ import (
 	"github.com/loci-memory/loci/internal/index"
 )
 
-// A segment file, all integers little-endian (docs/format/text-index.md):
-//
-//	magic, version
-//	sections, each at a multiple of 8
-//	table: number of sections; offset, length, CRC-32C of each
-//	trailer: offset of the table, CRC-32C of table, file length, magic
-const (
-	segMagic      = "LOCISEG1"
-	segVersion    = 1
-	segHeaderSize = 16
-	trailerSize   = 32
-)
-
-type section int
+// textForm is the form of a text segment's file (docs/format/text-index.md).
+var textForm = fileForm{magic: "LOCISEG1", version: 1, sections: int(numSections), lazy: -1}
 
 const (
 	secPartitions section = iota

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,15 +9,13 @@ import (
 	"io/fs"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
-
-	"github.com/RoaringBitmap/roaring/v2"
 )
 
 const (
 	manifestName    = "MANIFEST"
-	manifestVersion = 1
-	deletesMagic    = "LOCIDEL1"
+	manifestVersion = 2
 )
 
 // manifest names the files that make up the index and what they cover. The file
@@ -32,11 +29,13 @@ type manifest struct {
 	Cursor   int64             `json:"cursor,omitempty"` // of a rebuild
 	Next     int               `json:"next"`             // number of the next file
 	Segments []manifestSegment `json:"segments"`
+	Vectors  []manifestSegment `json:"vectors,omitempty"`
+	Dropped  []int64           `json:"dropped,omitempty"` // spaces whose vectors the files may still hold
 }
 
 type manifestSegment struct {
 	Name    string `json:"name"`
-	Deletes string `json:"deletes,omitempty"` // file of deleted documents
+	Deletes string `json:"deletes,omitempty"` // file of what is deleted in it
 }
 
 // persistedDeletes is the last state of a segment's deletes that is on disk.
@@ -61,7 +60,7 @@ func decodeManifest(data []byte) (m manifest, err error) {
 	if err := json.Unmarshal(body, &m); err != nil {
 		return m, fmt.Errorf("%w: manifest: %w", errDamaged, err)
 	}
-	for _, s := range m.Segments {
+	for _, s := range slices.Concat(m.Segments, m.Vectors) {
 		if !plainName(s.Name) || s.Deletes != "" && !plainName(s.Deletes) {
 			return m, fmt.Errorf("%w: manifest names a file out of place", errDamaged)
 		}
@@ -69,7 +68,10 @@ func decodeManifest(data []byte) (m manifest, err error) {
 	return m, nil
 }
 
-func plainName(s string) bool { return strings.HasPrefix(s, "seg-") && !strings.ContainsAny(s, `/\:`) }
+// indexFile says whether a name is of those that the index gives its files.
+func indexFile(s string) bool { return strings.HasPrefix(s, "seg-") || strings.HasPrefix(s, "vec-") }
+
+func plainName(s string) bool { return indexFile(s) && !strings.ContainsAny(s, `/\:`) }
 
 // load opens what the manifest names and removes files that it does not.
 func (ix *Index) load() error {
@@ -84,7 +86,7 @@ func (ix *Index) load() error {
 	data, err := ix.fs.ReadFile(manifestName)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "seg-") && !strings.HasSuffix(n, ".tmp") }) {
+		if slices.ContainsFunc(names, func(n string) bool { return indexFile(n) && !strings.HasSuffix(n, ".tmp") }) {
 			// Possible after a crash before the first checkpoint: nothing is
 			// lost, the journal still has it all.
 			break
@@ -108,27 +110,70 @@ func (ix *Index) load() error {
 	keep := map[string]bool{manifestName: true}
 	for _, ms := range ix.manifest.Segments {
 		keep[ms.Name], keep[ms.Deletes] = true, true
-		s, err := openSegment(ix.fs, ms.Name)
-		if err != nil {
+		if err := ix.loadSegment(ms); err != nil {
 			return unusable(err)
 		}
-		v := segView{s, newDeleteSet(s.numDocs)}
-		ix.segs = append(ix.segs, v)
-		if ms.Deletes != "" {
-			if err := ix.loadDeletes(&ix.segs[len(ix.segs)-1], ms.Deletes); err != nil {
-				return unusable(err)
-			}
+	}
+	for _, ms := range ix.manifest.Vectors {
+		keep[ms.Name], keep[ms.Deletes] = true, true
+		if err := ix.loadVecSegment(ms); err != nil {
+			return unusable(err)
 		}
-		v = ix.segs[len(ix.segs)-1]
-		ix.persisted[s] = persistedDeletes{v.del, ms.Deletes}
+	}
+	ix.dropped = ix.manifest.Dropped
+	for _, ms := range slices.Concat(ix.manifest.Segments, ix.manifest.Vectors) {
+		// No file may get the name of one that it replaces.
+		if n, err := strconv.Atoi(ms.Deletes[strings.LastIndexByte(ms.Deletes, '-')+1:]); err == nil {
+			ix.nextDel = max(ix.nextDel, n)
+		}
 	}
 	for _, n := range names {
-		if !keep[n] && (strings.HasPrefix(n, "seg-") || strings.HasSuffix(n, ".tmp")) {
+		if !keep[n] && (indexFile(n) || strings.HasSuffix(n, ".tmp")) {
 			if err := ix.fs.Remove(n); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+func (ix *Index) loadSegment(ms manifestSegment) error {
+	s, err := openSegment(ix.fs, ms.Name)
+	if err != nil {
+		return err
+	}
+	ix.segs = append(ix.segs, segView{s, newDeleteSet(s.numDocs)})
+	v := &ix.segs[len(ix.segs)-1]
+	if ms.Deletes != "" {
+		data, err := ix.fs.ReadFile(ms.Deletes)
+		if err != nil {
+			return err
+		}
+		if err := decodeDeletes(v, data); err != nil {
+			return fmt.Errorf("deletes %s: %w", ms.Deletes, err)
+		}
+	}
+	ix.persisted[s.mappedFile] = persistedDeletes{v.del, ms.Deletes}
+	return nil
+}
+
+func (ix *Index) loadVecSegment(ms manifestSegment) error {
+	s, err := openVecSegment(ix.fs, ms.Name)
+	if err != nil {
+		return err
+	}
+	ix.vecSegs = append(ix.vecSegs, vecSegView{s, newDeleteSet(s.rows)})
+	v := &ix.vecSegs[len(ix.vecSegs)-1]
+	if ms.Deletes != "" {
+		data, err := ix.fs.ReadFile(ms.Deletes)
+		if err != nil {
+			return err
+		}
+		if err := decodeVecDeletes(v, data); err != nil {
+			return fmt.Errorf("deletes %s: %w", ms.Deletes, err)
+		}
+	}
+	ix.persisted[s.mappedFile] = persistedDeletes{v.del, ms.Deletes}
 	return nil
 }
 
@@ -143,14 +188,14 @@ func unusable(err error) error {
 
 // checkpoint writes the manifest of the current state, and with it the deletes
 // that are not yet on disk.
-func (ix *Index) checkpoint() error {
+func (ix *Index) checkpoint() (err error) {
 	ix.checkpointMu.Lock()
 	defer ix.checkpointMu.Unlock()
 	ix.write.Lock()
 	m := ix.manifest
 	t := ix.tails[0]
 	m.Revision, m.Cursor, m.Complete = ix.cur.rev, ix.cursor, t.whole
-	if len(ix.tails) > 1 || t.docs > 0 {
+	if len(ix.tails) > 1 || !t.empty() {
 		m.Revision, m.Cursor = t.startRev, t.startCursor
 	}
 	ix.mu.Lock()
@@ -160,44 +205,57 @@ func (ix *Index) checkpoint() error {
 	m.Next = ix.nextSeg
 	obsolete := ix.obsolete
 	ix.obsolete = nil
+	forgetting := ix.forgetting
+	ix.forgetting = false
 	ix.write.Unlock()
 	defer ix.releaseSnapshot(snap)
-
-	m.Segments = nil
-	var oldFiles []string
-	persisted := map[*segment]persistedDeletes{}
-	for _, v := range snap.segs {
-		p := ix.persisted[v.segment]
-		if v.del.count > 0 && p.set != v.del {
-			ix.nextDel++
-			name := fmt.Sprintf("%s.del-%d-%d", v.name, snap.rev, ix.nextDel)
-			if err := ix.writeFile(name, encodeDeletes(v, snap.rev)); err != nil {
-				return ix.putBack(obsolete, err)
-			}
-			if p.file != "" {
-				oldFiles = append(oldFiles, p.file)
-			}
-			p = persistedDeletes{v.del, name}
+	defer func() {
+		if err != nil {
+			ix.putBack(obsolete, forgetting)
 		}
-		persisted[v.segment] = p
-		m.Segments = append(m.Segments, manifestSegment{Name: v.name, Deletes: p.file})
+	}()
+
+	w := deletesWriter{ix: ix, rev: snap.rev, persisted: map[*mappedFile]persistedDeletes{}}
+	m.Segments, m.Vectors, m.Dropped = nil, nil, nil
+	for _, v := range snap.segs {
+		ms, err := w.segment(v.mappedFile, v.del, func() ([]byte, bool) { return encodeDeletes(v, snap.rev), true })
+		if err != nil {
+			return err
+		}
+		m.Segments = append(m.Segments, ms)
+	}
+	for _, v := range snap.vecSegs {
+		ms, err := w.segment(v.mappedFile, v.del, func() ([]byte, bool) { return encodeVecDeletes(v, m.Revision) })
+		if err != nil {
+			return err
+		}
+		m.Vectors = append(m.Vectors, ms)
+		for _, space := range v.spaces {
+			if slices.Contains(snap.dropped, space) && !slices.Contains(m.Dropped, space) {
+				m.Dropped = append(m.Dropped, space)
+			}
+		}
 	}
 	data, err := encodeManifest(&m)
 	if err != nil {
-		return ix.putBack(obsolete, err)
+		return err
 	}
 	if err := ix.writeFile(manifestName, data); err != nil {
-		return ix.putBack(obsolete, err)
+		return err
 	}
 	if err := ix.fs.SyncDir(); err != nil {
-		return ix.putBack(obsolete, err)
+		return err
 	}
+	oldFiles := w.old
 	for s, p := range ix.persisted {
-		if _, ok := persisted[s]; !ok && p.file != "" {
+		if _, ok := w.persisted[s]; !ok && p.file != "" {
 			oldFiles = append(oldFiles, p.file)
 		}
 	}
-	ix.persisted = persisted
+	ix.persisted = w.persisted
+	for _, v := range snap.vecSegs {
+		v.covered(m.Revision)
+	}
 	moved := m.Revision > ix.manifest.Revision
 	ix.manifest = m
 	ix.checkpointed.Store(m.Revision)
@@ -218,12 +276,44 @@ func (ix *Index) checkpoint() error {
 	return nil
 }
 
-// putBack keeps segments that could not be let go of for the next checkpoint.
-func (ix *Index) putBack(obsolete []*segment, err error) error {
+// deletesWriter writes what was deleted since the last checkpoint.
+type deletesWriter struct {
+	ix        *Index
+	rev       int64
+	persisted map[*mappedFile]persistedDeletes
+	old       []string // files that the new ones replace
+}
+
+// segment gives a segment's entry in the manifest, after its deletes were
+// written if they changed.
+func (w *deletesWriter) segment(f *mappedFile, del *deleteSet, encode func() (data []byte, whole bool)) (ms manifestSegment, err error) {
+	ix := w.ix
+	p := ix.persisted[f]
+	if del.count > 0 && p.set != del {
+		ix.nextDel++
+		name := fmt.Sprintf("%s.del-%d-%d", f.name, w.rev, ix.nextDel)
+		data, whole := encode()
+		if err := ix.writeFile(name, data); err != nil {
+			return ms, err
+		}
+		if p.file != "" {
+			w.old = append(w.old, p.file)
+		}
+		p = persistedDeletes{del, name}
+		if !whole {
+			p.set = nil // the next checkpoint has more to say
+		}
+	}
+	w.persisted[f] = p
+	return manifestSegment{Name: f.name, Deletes: p.file}, nil
+}
+
+// putBack keeps what a failed checkpoint leaves to do for the next one.
+func (ix *Index) putBack(obsolete []*mappedFile, forgetting bool) {
 	ix.write.Lock()
+	defer ix.write.Unlock()
 	ix.obsolete = append(obsolete, ix.obsolete...)
-	ix.write.Unlock()
-	return err
+	ix.forgetting = ix.forgetting || forgetting
 }
 
 // writeFile writes and syncs a small file under a temporary name and renames
@@ -249,118 +339,6 @@ func (ix *Index) writeFile(name string, data []byte) error {
 		_ = ix.fs.Remove(tmp)
 	}
 	return err
-}
-
-// A deletes file: magic; number of documents u32; length of the bitmap u32 and
-// the bitmap (roaring); number of partitions u32 and for each its number and
-// stats; number of counters u64 and for each partition u32, term u32, count u32;
-// CRC-32C of all of it.
-func encodeDeletes(v segView, rev int64) []byte {
-	le := binary.LittleEndian
-	bm := roaring.New()
-	v.del.each(nil, bm.Add)
-	bm.RunOptimize()
-	bits, err := bm.ToBytes()
-	if err != nil {
-		panic(err) // writes to memory only
-	}
-	out := le.AppendUint32([]byte(deletesMagic), v.numDocs)
-	out = le.AppendUint32(out, uint32(len(bits)))
-	out = append(out, bits...)
-	c := &v.deletes
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	out = le.AppendUint32(out, uint32(len(c.stats)))
-	for part, h := range c.stats {
-		st := h.at(rev)
-		out = le.AppendUint32(out, part)
-		for i := range numLens {
-			out = le.AppendUint64(out, uint64(st.docs[i]))
-			out = le.AppendUint64(out, uint64(st.sum[i]))
-		}
-	}
-	at := len(out)
-	out = le.AppendUint64(out, 0)
-	n := uint64(0)
-	for k, h := range c.terms {
-		if sum := h.at(rev); sum > 0 {
-			out = le.AppendUint64(out, k)
-			out = le.AppendUint32(out, uint32(sum))
-			n++
-		}
-	}
-	le.PutUint64(out[at:], n)
-	return le.AppendUint32(out, crc32.Checksum(out, castagnoli))
-}
-
-func (ix *Index) loadDeletes(v *segView, name string) error {
-	data, err := ix.fs.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	if err := decodeDeletes(v, data); err != nil {
-		return fmt.Errorf("deletes %s: %w", name, err)
-	}
-	return nil
-}
-
-func decodeDeletes(v *segView, data []byte) error {
-	le := binary.LittleEndian
-	if len(data) < 20 || string(data[:8]) != deletesMagic ||
-		crc32.Checksum(data[:len(data)-4], castagnoli) != le.Uint32(data[len(data)-4:]) {
-		return fmt.Errorf("%w: checksum", errDamaged)
-	}
-	short := fmt.Errorf("%w: too short", errDamaged)
-	data = data[8 : len(data)-4]
-	numDocs, bitsLen := le.Uint32(data), le.Uint32(data[4:])
-	data = data[8:]
-	if numDocs != v.numDocs || uint64(bitsLen)+4 > uint64(len(data)) {
-		return short
-	}
-	bm := roaring.New()
-	if err := bm.UnmarshalBinary(data[:bitsLen]); err != nil {
-		return fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	data = data[bitsLen:]
-	if !bm.IsEmpty() && bm.Maximum() >= numDocs {
-		return fmt.Errorf("%w: document out of range", errDamaged)
-	}
-	v.del = v.del.clone()
-	for it := bm.Iterator(); it.HasNext(); {
-		v.del.add(it.Next())
-	}
-	v.del.owned = nil
-	c := &v.deletes
-	c.terms = map[uint64]history{}
-	c.stats = map[uint32]statsHistory{}
-	parts := le.Uint32(data)
-	data = data[4:]
-	const statsSize = 4 + 16*numLens
-	if uint64(parts)*statsSize+8 > uint64(len(data)) {
-		return short
-	}
-	for range parts {
-		var st fieldStats
-		for i := range numLens {
-			st.docs[i] = int64(le.Uint64(data[4+16*i:]))
-			st.sum[i] = int64(le.Uint64(data[12+16*i:]))
-		}
-		c.stats[le.Uint32(data)] = statsHistory{{0, st}}
-		data = data[statsSize:]
-	}
-	n := le.Uint64(data)
-	data = data[8:]
-	if n > uint64(len(data)) || n*12 != uint64(len(data)) {
-		return short
-	}
-	c.terms = make(map[uint64]history, n)
-	stamps := make([]stamp, n)
-	for i := range stamps {
-		stamps[i].sum = int64(le.Uint32(data[8:]))
-		c.terms[le.Uint64(data)] = stamps[i : i+1 : i+1]
-		data = data[12:]
-	}
-	return nil
 }
 
 // segmentData gives a frozen tail's documents that are live at rev, in segment

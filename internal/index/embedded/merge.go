@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -148,23 +149,22 @@ func pickMerge(segs []segView) []segView {
 func (ix *Index) mergeAll() error {
 	ix.mergeMu.Lock()
 	defer ix.mergeMu.Unlock()
-	for {
-		select {
-		case <-ix.quit:
-			return nil
-		default:
+	if ix.toForget() {
+		// A manifest that names the dropped spaces must not wait for a merge.
+		if err := ix.checkpoint(); err != nil {
+			return err
 		}
+	}
+	for !ix.quitting() {
 		ix.mu.Lock()
 		snap := ix.cur
 		snap.refs++
 		ix.mu.Unlock()
-		in := pickMerge(snap.segs)
-		if in == nil {
-			ix.releaseSnapshot(snap)
+		err := ix.mergeOnce(snap)
+		ix.releaseSnapshot(snap)
+		if errors.Is(err, errNothing) {
 			return nil
 		}
-		err := ix.merge(in)
-		ix.releaseSnapshot(snap)
 		if err != nil {
 			return err
 		}
@@ -172,6 +172,37 @@ func (ix *Index) mergeAll() error {
 			return err
 		}
 	}
+	return nil
+}
+
+// errNothing says that there was nothing to merge, or no time for it.
+var errNothing = errors.New("nothing to merge")
+
+// mergeOnce merges some segments of a snapshot, those of the text first: they
+// take less time.
+func (ix *Index) mergeOnce(snap *snapshot) error {
+	if in := pickMerge(snap.segs); in != nil {
+		return ix.merge(in)
+	}
+	if in := ix.pickVecMerge(snap); in != nil {
+		return ix.mergeVectors(in, snap.dropped)
+	}
+	return errNothing
+}
+
+func (ix *Index) quitting() bool {
+	select {
+	case <-ix.quit:
+		return true
+	default:
+		return false
+	}
+}
+
+func (ix *Index) toForget() bool {
+	ix.write.Lock()
+	defer ix.write.Unlock()
+	return ix.forgetting
 }
 
 // merge writes the live documents of some segments as one and puts it in their
@@ -180,7 +211,7 @@ func (ix *Index) merge(in []segView) error {
 	m := newMerge(in)
 	var out *segment
 	if len(m.data.ids) > 0 {
-		name := ix.newName()
+		name := ix.newName("seg")
 		if err := writeSegment(ix.fs, name, &m.data); err != nil {
 			return err
 		}
@@ -204,7 +235,7 @@ func (ix *Index) merge(in []segView) error {
 		}
 		// What was deleted since the merge began is in the new segment.
 		s.del.each(in[i].del, func(doc uint32) { v.markDeleted(m.renumber[i][doc], ix.cur.rev) })
-		ix.obsolete = append(ix.obsolete, s.segment)
+		ix.obsolete = append(ix.obsolete, s.mappedFile)
 	}
 	if out != nil {
 		segs = append(segs, v)

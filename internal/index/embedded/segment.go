@@ -3,29 +3,16 @@ package embedded
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash/crc32"
 	"sort"
-	"sync"
-	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// errDamaged marks a file that is not what was written.
-var errDamaged = errors.New("damaged index file")
-
 // segment is an open, mapped segment file. It is immutable but for its delete
-// counters and lives until the last snapshot that holds it is closed.
+// counters.
 type segment struct {
-	name string
-	file ReadFile
-	size int64
-	refs atomic.Int64
-	drop atomic.Bool // remove the file when the last reference goes
+	*mappedFile
 
 	parts   []partRange
 	numDocs uint32
@@ -37,101 +24,18 @@ type segment struct {
 
 // openSegment verifies a segment file's length and checksums, then maps it.
 func openSegment(fs FS, name string) (*segment, error) {
-	f, err := fs.Open(name)
+	m, sec, err := openSections(fs, name, textForm)
 	if err != nil {
 		return nil, err
 	}
-	s, err := readSegment(f, name)
-	if err != nil {
-		f.Close()
+	s := &segment{mappedFile: m}
+	copy(s.sec[:], sec)
+	if err := s.check(); err != nil {
+		m.file.Close()
 		return nil, fmt.Errorf("segment %s: %w", name, err)
 	}
 	return s, nil
 }
-
-func readSegment(f ReadFile, name string) (*segment, error) {
-	size := f.Size()
-	if size < segHeaderSize+trailerSize {
-		return nil, fmt.Errorf("%w: %d bytes are too few", errDamaged, size)
-	}
-	var tr [trailerSize]byte
-	if _, err := f.ReadAt(tr[:], size-trailerSize); err != nil {
-		return nil, err
-	}
-	le := binary.LittleEndian
-	if string(tr[24:]) != segMagic || int64(le.Uint64(tr[16:])) != size {
-		return nil, fmt.Errorf("%w: no trailer, or of another length", errDamaged)
-	}
-	tableOff := int64(le.Uint64(tr[:]))
-	tableLen := size - trailerSize - tableOff
-	const wantLen = 8 + int(numSections)*24
-	if tableOff < segHeaderSize || tableLen != int64(wantLen) {
-		return nil, fmt.Errorf("%w: section table out of place", errDamaged)
-	}
-	table := make([]byte, tableLen)
-	if _, err := f.ReadAt(table, tableOff); err != nil {
-		return nil, err
-	}
-	if crc32.Checksum(table, castagnoli) != le.Uint32(tr[8:]) || le.Uint64(table) != uint64(numSections) {
-		return nil, fmt.Errorf("%w: section table", errDamaged)
-	}
-	if err := verifySections(f, table, tableOff); err != nil {
-		return nil, err
-	}
-	var head [segHeaderSize]byte
-	if _, err := f.ReadAt(head[:], 0); err != nil {
-		return nil, err
-	}
-	if string(head[:8]) != segMagic || le.Uint32(head[8:]) != segVersion {
-		return nil, fmt.Errorf("%w: header, or another version", errDamaged)
-	}
-	data, err := f.Map()
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) != size {
-		return nil, fmt.Errorf("%w: file changed while it was opened", errDamaged)
-	}
-	s := &segment{name: name, file: f, size: size}
-	s.refs.Store(1)
-	for i := range s.sec {
-		e := table[8+24*i:]
-		off, n := le.Uint64(e), le.Uint64(e[8:])
-		s.sec[i] = data[off : off+n : off+n]
-	}
-	return s, s.check()
-}
-
-// verifySections reads every section through the file, not the mapping, so that
-// verifying does not make its pages resident.
-func verifySections(f ReadFile, table []byte, end int64) error {
-	buf := crcBuffers.Get().(*[]byte)
-	defer crcBuffers.Put(buf)
-	le := binary.LittleEndian
-	for i := range int(numSections) {
-		e := table[8+24*i:]
-		off, n, want := le.Uint64(e), le.Uint64(e[8:]), le.Uint32(e[16:])
-		if off > uint64(end) || n > uint64(end)-off {
-			return fmt.Errorf("%w: section %d out of the file", errDamaged, i)
-		}
-		crc := uint32(0)
-		for n > 0 {
-			p := (*buf)[:min(n, uint64(len(*buf)))]
-			if _, err := f.ReadAt(p, int64(off)); err != nil {
-				return err
-			}
-			crc = crc32.Update(crc, castagnoli, p)
-			off += uint64(len(p))
-			n -= uint64(len(p))
-		}
-		if crc != want {
-			return fmt.Errorf("%w: checksum of section %d", errDamaged, i)
-		}
-	}
-	return nil
-}
-
-var crcBuffers = sync.Pool{New: func() any { b := make([]byte, 1<<20); return &b }}
 
 // check verifies what the accessors rely on, so that even a file with valid
 // checksums cannot make them read out of bounds.
@@ -175,23 +79,6 @@ func (s *segment) check() error {
 		return bad("partition ranges")
 	}
 	return nil
-}
-
-func (s *segment) acquire() { s.refs.Add(1) }
-
-// release gives a reference back; the last one unmaps the file and, when it was
-// replaced by a merge, removes it.
-func (s *segment) release(fs FS) error {
-	if s.refs.Add(-1) != 0 {
-		return nil
-	}
-	err := s.file.Close()
-	if s.drop.Load() {
-		if rerr := fs.Remove(s.name); err == nil {
-			err = rerr
-		}
-	}
-	return err
 }
 
 func (s *segment) id(doc uint32) int64 {

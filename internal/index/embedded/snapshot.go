@@ -14,24 +14,33 @@ type snapshot struct {
 	segs  []segView
 	tails []tailView
 	refs  int
+
+	vecSegs []vecSegView
+	dropped []int64 // spaces whose vectors are not there any more
 }
 
-// tailView is a tail and how many of its documents belong to the snapshot.
+// tailView is a tail and how many of its documents and vectors belong to the
+// snapshot.
 type tailView struct {
 	*tail
 	covered uint32
+	vectors uint32
 }
 
 // newSnapshot captures the current state, with one reference. write is held.
 func (ix *Index) newSnapshot(rev int64) *snapshot {
-	s := &snapshot{ix: ix, rev: rev, segs: slices.Clone(ix.segs), refs: 1}
+	s := &snapshot{ix: ix, rev: rev, segs: slices.Clone(ix.segs), refs: 1, vecSegs: slices.Clone(ix.vecSegs), dropped: ix.dropped}
 	for _, v := range s.segs {
 		v.acquire()
 		v.del.owned = nil // from now on immutable
 	}
+	for _, v := range s.vecSegs {
+		v.acquire()
+		v.del.owned = nil
+	}
 	for _, t := range ix.tails {
-		if t.docs > 0 {
-			s.tails = append(s.tails, tailView{t, t.docs})
+		if !t.empty() {
+			s.tails = append(s.tails, tailView{t, t.docs, t.vectors.rows})
 		}
 	}
 	return s
@@ -69,6 +78,11 @@ func (ix *Index) releaseSnapshot(s *snapshot) {
 		return
 	}
 	for _, v := range s.segs {
+		if err := v.release(ix.fs); err != nil {
+			ix.opts.OnError(err)
+		}
+	}
+	for _, v := range s.vecSegs {
 		if err := v.release(ix.fs); err != nil {
 			ix.opts.OnError(err)
 		}

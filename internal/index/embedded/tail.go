@@ -22,6 +22,9 @@ type tail struct {
 	docs  uint32 // documents added, in all partitions
 	bytes int
 	live  map[int64]tailLoc // where a record's live document is
+	// vectors are those staged while this was the current tail, of whatever
+	// records.
+	vectors vecTail
 	// The files cover everything up to startRev, and a rebuild's records up to
 	// startCursor, when all older tails have been written.
 	startRev    int64
@@ -64,9 +67,11 @@ type tailPart struct {
 const stampChunk = 64
 
 // deleteStamps hold the revision at which a document was deleted; 0: live.
-type deleteStamps [stampChunk]atomic.Int64
+type deleteStamps [stampChunk]stampCell
 
-func (p *tailPart) stamp(doc uint32) *atomic.Int64 {
+type stampCell = atomic.Int64
+
+func (p *tailPart) stamp(doc uint32) *stampCell {
 	return &p.deleted[doc/stampChunk][doc%stampChunk]
 }
 
@@ -125,6 +130,9 @@ func (l *tailList) truncate(n uint32) {
 func newTail() *tail {
 	return &tail{parts: map[partKey]*tailPart{}, live: map[int64]tailLoc{}}
 }
+
+// empty says whether nothing was ever added.
+func (t *tail) empty() bool { return t.docs == 0 && t.vectors.rows == 0 }
 
 // add appends a document. It is seen by snapshots that cover its number.
 func (t *tail) add(p *index.Prepared) {

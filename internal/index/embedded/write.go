@@ -1,10 +1,8 @@
 package embedded
 
 import (
-	"bufio"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"iter"
 	"math/bits"
 	"slices"
@@ -34,132 +32,18 @@ type segmentData struct {
 	forward func(doc uint32, dst []uint32) []uint32
 }
 
-// sectionWriter writes a segment file's sections one after the other.
-type sectionWriter struct {
-	w     *bufio.Writer
-	off   uint64
-	table [numSections]struct {
-		off, n uint64
-		crc    uint32
-	}
-	cur section
-}
-
-func (w *sectionWriter) begin(s section) error {
-	if err := w.pad(); err != nil {
-		return err
-	}
-	w.cur = s
-	w.table[s].off = w.off
-	return nil
-}
-
-// pad brings the offset to a multiple of 8.
-func (w *sectionWriter) pad() error {
-	var zero [8]byte
-	n := alignUp(w.off) - w.off
-	w.off += n
-	_, err := w.w.Write(zero[:n])
-	return err
-}
-
-func (w *sectionWriter) write(p []byte) error {
-	t := &w.table[w.cur]
-	t.crc = crc32.Update(t.crc, castagnoli, p)
-	t.n += uint64(len(p))
-	w.off += uint64(len(p))
-	_, err := w.w.Write(p)
-	return err
-}
-
-func (w *sectionWriter) all(s section, p []byte) error {
-	if err := w.begin(s); err != nil {
-		return err
-	}
-	return w.write(p)
-}
-
 // writeSegment writes and syncs a segment file under a temporary name and
 // renames it to name. The directory is not yet synced.
-func writeSegment(fs FS, name string, d *segmentData) (err error) {
-	tmp := name + ".tmp"
-	f, err := fs.Create(tmp)
-	if err != nil {
-		return err
-	}
-	open := true
-	defer func() {
-		if open {
-			f.Close()
+func writeSegment(fs FS, name string, d *segmentData) error {
+	return writeSections(fs, name, textForm, func(w *sectionWriter) error {
+		for _, part := range []func(*segmentData) error{w.columns, w.dictionary, w.attributes, w.threads, w.forward} {
+			if err := part(d); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			// Best effort: what stays is swept at the next open.
-			_ = fs.Remove(tmp)
-		}
-	}()
-	w := &sectionWriter{w: bufio.NewWriterSize(f, 1<<18)}
-	if err := w.file(d); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := w.w.Flush(); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	open = false
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return fs.Rename(tmp, name)
+		return nil
+	})
 }
-
-func (w *sectionWriter) file(d *segmentData) error {
-	le := binary.LittleEndian
-	head := le.AppendUint32([]byte(segMagic), segVersion)
-	head = append(head, 0, 0, 0, 0)
-	if _, err := w.w.Write(head); err != nil {
-		return err
-	}
-	w.off = segHeaderSize
-	if err := w.columns(d); err != nil {
-		return err
-	}
-	if err := w.dictionary(d); err != nil {
-		return err
-	}
-	if err := w.attributes(d); err != nil {
-		return err
-	}
-	if err := w.threads(d); err != nil {
-		return err
-	}
-	if err := w.forward(d); err != nil {
-		return err
-	}
-	if err := w.pad(); err != nil {
-		return err
-	}
-	table := le.AppendUint64(nil, uint64(numSections))
-	for _, t := range w.table {
-		table = le.AppendUint64(table, t.off)
-		table = le.AppendUint64(table, t.n)
-		table = le.AppendUint32(table, t.crc)
-		table = le.AppendUint32(table, 0)
-	}
-	trailer := le.AppendUint64(nil, w.off)
-	trailer = le.AppendUint32(trailer, crc32.Checksum(table, castagnoli))
-	trailer = le.AppendUint32(trailer, 0)
-	trailer = le.AppendUint64(trailer, w.off+uint64(len(table))+trailerSize)
-	trailer = append(trailer, segMagic...)
-	if _, err := w.w.Write(table); err != nil {
-		return err
-	}
-	_, err := w.w.Write(trailer)
-	return err
-}
-
-func alignUp(n uint64) uint64 { return (n + 7) &^ 7 }
 
 func (w *sectionWriter) columns(d *segmentData) error {
 	var buf []byte

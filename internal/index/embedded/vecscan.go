@@ -1,0 +1,291 @@
+package embedded
+
+import (
+	"slices"
+
+	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/vec"
+)
+
+// vecHit is a row on its way to becoming a hit.
+type vecHit struct {
+	score float32
+	kind  index.Kind
+	id    int64
+}
+
+// before says whether a ranks above o: by score, then by lower id.
+func (a *vecHit) before(o *vecHit) bool {
+	if a.score != o.score {
+		return a.score > o.score
+	}
+	return a.id < o.id
+}
+
+// vecTop keeps the k best rows in a heap whose root is the worst of them.
+type vecTop struct {
+	k    int
+	heap []vecHit
+}
+
+func (t *vecTop) full() bool { return len(t.heap) >= t.k }
+
+func (t *vecTop) add(h vecHit) {
+	if !t.full() {
+		t.heap = append(t.heap, h)
+		for i := len(t.heap) - 1; i > 0; {
+			up := (i - 1) / 2
+			if !t.heap[up].before(&t.heap[i]) {
+				break
+			}
+			t.heap[up], t.heap[i] = t.heap[i], t.heap[up]
+			i = up
+		}
+		return
+	}
+	if t.k == 0 || !h.before(&t.heap[0]) {
+		return
+	}
+	t.heap[0] = h
+	for i := 0; ; {
+		worst := i
+		for _, down := range [2]int{2*i + 1, 2*i + 2} {
+			if down < len(t.heap) && t.heap[worst].before(&t.heap[down]) {
+				worst = down
+			}
+		}
+		if worst == i {
+			return
+		}
+		t.heap[i], t.heap[worst] = t.heap[worst], t.heap[i]
+		i = worst
+	}
+}
+
+// run is a partition's share of one segment or of one tail, as a search sees it.
+type run struct {
+	kind   *nearKind
+	form   rowForm
+	ids    []int64
+	scopes []uint32
+	scales []float32
+	sorted bool // ids ascend, or part has them in that order
+
+	seg  vecSegView // of a segment
+	part *vecPart   // nil for a tail
+
+	codes   []byte // of a tail
+	deleted []*deleteStamps
+	rev     int64
+}
+
+func (r *run) dead(row uint32) bool {
+	if r.part != nil {
+		return r.seg.del.has(r.part.lo + row)
+	}
+	d := r.deleted[row/stampChunk][row%stampChunk].Load()
+	return d != 0 && d <= r.rev
+}
+
+// clean says that no row of the run is dead, as far as that costs nothing to
+// know.
+func (r *run) clean() bool { return r.part != nil && r.seg.del.count == 0 }
+
+// read gives the codes of the rows from..to.
+func (r *run) read(from, to uint32) ([]byte, error) {
+	if r.part != nil {
+		return r.seg.readCodes(r.part, from, to-from)
+	}
+	n := uint32(r.form.stride())
+	return r.codes[uint64(from)*uint64(n) : uint64(to)*uint64(n)], nil
+}
+
+// find gives the live row of a record. hint is where to begin to look among the
+// ids in ascending order; next is where a later id may begin.
+func (r *run) find(id int64, hint int) (row uint32, next int, ok bool) {
+	ids := r.ids
+	if r.part != nil {
+		ids = r.part.sortedIDs
+	}
+	i := hint + seek(ids[hint:], id)
+	if r.part != nil {
+		row, ok = r.part.liveAt(i, id, r.seg.del)
+		return row, i, ok
+	}
+	if i < len(ids) && ids[i] == id && !r.dead(uint32(i)) {
+		return uint32(i), i, true
+	}
+	return 0, i, false
+}
+
+// seek gives the first place in ids, which ascend, whose id is not below id. Ids
+// are often handed out evenly, so it begins with a guess.
+func seek(ids []int64, id int64) int {
+	n := len(ids)
+	if n == 0 || id <= ids[0] {
+		return 0
+	}
+	if id > ids[n-1] {
+		return n
+	}
+	// In floats, since the product may overflow; the guess may be off.
+	lo := int(float64(id-ids[0]) / float64(ids[n-1]-ids[0]) * float64(n-1))
+	lo = min(max(lo, 0), n-1)
+	hi := lo
+	step := 8
+	for hi < n && ids[hi] < id {
+		lo, hi = hi, hi+step
+		step *= 2
+	}
+	hi = min(hi, n)
+	step = 8
+	for lo > 0 && ids[lo] >= id {
+		hi, lo = lo, lo-step
+		step *= 2
+	}
+	lo = max(lo, 0)
+	i, _ := slices.BinarySearch(ids[lo:hi], id)
+	return lo + i
+}
+
+// scanBlock is how many rows are scored together.
+const scanBlock = 512
+
+// scanner scores rows against a query and keeps the best.
+type scanner struct {
+	values []float32
+	codes  []int8
+	scale  float32
+	top    vecTop
+
+	sums   [scanBlock]int32
+	scores [scanBlock]float32
+	rows   [scanBlock]uint32
+}
+
+func (s *scanner) reset(q *index.VectorQuery) {
+	s.values = q.Values
+	s.codes = slices.Grow(s.codes[:0], len(q.Values))[:len(q.Values)]
+	s.scale = vec.Quantize(s.codes, q.Values)
+	s.top.k = max(q.Limit, 0)
+	s.top.heap = s.top.heap[:0]
+}
+
+// scan offers the rows from..to, and gives how many of them pass.
+func (s *scanner) scan(r *run, from, to uint32) (passed int, err error) {
+	test := r.kind.filter.tests()
+	clean := r.clean()
+	for ; from < to; from += scanBlock {
+		n := min(to-from, scanBlock)
+		if !test {
+			if err := s.score(r, from, from+n); err != nil {
+				return passed, err
+			}
+			s.offer(r, from, n, clean)
+			passed += int(n)
+			continue
+		}
+		rows := s.rows[:0]
+		for row := from; row < from+n; row++ {
+			if r.kind.filter.pass(r, row) && (clean || !r.dead(row)) {
+				rows = append(rows, row)
+			}
+		}
+		passed += len(rows)
+		if err := s.scanRows(r, rows); err != nil {
+			return passed, err
+		}
+	}
+	return passed, nil
+}
+
+// offer offers rows whose scores are there.
+func (s *scanner) offer(r *run, from, n uint32, clean bool) {
+	need := s.need()
+	ids := r.ids[from:]
+	for i, score := range s.scores[:n] {
+		if !(score >= need) {
+			continue
+		}
+		if !clean && r.dead(from+uint32(i)) {
+			continue
+		}
+		s.top.add(vecHit{score, r.kind.key.kind, ids[i]})
+		need = s.need()
+	}
+}
+
+// need is the score that a row must reach to be worth offering.
+func (s *scanner) need() float32 {
+	if !s.top.full() {
+		return -3
+	}
+	if s.top.k == 0 {
+		return 3
+	}
+	return s.top.heap[0].score
+}
+
+// score scores the rows from..to, at most scanBlock of them.
+func (s *scanner) score(r *run, from, to uint32) error {
+	data, err := r.read(from, to)
+	if err != nil {
+		return err
+	}
+	n := to - from
+	if r.form.encoding == index.EncodingF32 {
+		vec.ScanFloat32(s.values, column[float32](data), r.form.stride()/4, s.scores[:n])
+		return nil
+	}
+	vec.ScanInt8(s.codes, codesOf(data), r.form.stride(), s.sums[:n])
+	scales := r.scales[from:to]
+	for i, sum := range s.sums[:n] {
+		s.scores[i] = float32(sum) * scales[i] * s.scale
+	}
+	return nil
+}
+
+// scanRows offers live rows that pass.
+func (s *scanner) scanRows(r *run, rows []uint32) error {
+	kind := r.kind.key.kind
+	for part := range slices.Chunk(rows, scanBlock) {
+		if err := s.gather(r, part); err != nil {
+			return err
+		}
+		need := s.need()
+		for i, score := range s.scores[:len(part)] {
+			if score >= need {
+				s.top.add(vecHit{score, kind, r.ids[part[i]]})
+				need = s.need()
+			}
+		}
+	}
+	return nil
+}
+
+// gather scores rows in any order.
+func (s *scanner) gather(r *run, rows []uint32) error {
+	stride := r.form.stride()
+	data := r.codes
+	if r.part != nil {
+		// Rows that follow each other share their blocks, so this costs little.
+		for _, row := range rows {
+			at := r.part.codes + uint64(row)*uint64(stride)
+			if err := r.seg.verify(at, at+uint64(stride)); err != nil {
+				return err
+			}
+		}
+		data = r.seg.codes[r.part.codes : r.part.codes+uint64(r.part.n)*uint64(stride)]
+	}
+	if r.form.encoding == index.EncodingF32 {
+		for i, row := range rows {
+			vec.ScanFloat32(s.values, column[float32](data[int(row)*stride:int(row+1)*stride]), stride/4, s.scores[i:i+1])
+		}
+		return nil
+	}
+	vec.GatherInt8(s.codes, codesOf(data), stride, rows, s.sums[:len(rows)])
+	for i, row := range rows {
+		s.scores[i] = float32(s.sums[i]) * r.scales[row] * s.scale
+	}
+	return nil
+}
