@@ -119,43 +119,38 @@ func (s *EmbeddingStore) DeleteSpace(ctx context.Context, space string) (*Receip
 	}
 	e.embedders.admin.Lock()
 	defer e.embedders.admin.Unlock()
-	deleted := false
-	revision, err := e.write(ctx, func(tx *store.WriteTx) error {
-		deleted = false
-		sp, err := tx.Space(space)
-		if err != nil || sp == nil {
+	var sp *store.Space
+	revision, err := e.write(ctx, func(tx *store.WriteTx) (err error) {
+		if sp, err = tx.Space(space); err != nil || sp == nil {
 			return err
 		}
-		deleted = true
 		return tx.DropSpace(sp.ID)
 	})
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	if deleted {
+	if sp != nil {
 		e.embedders.set(space, nil)
-		e.goTask(e.removeGoing)
+		e.goTask(func() { e.removeVectors([]int64{sp.ID}) })
 	}
-	return &Receipt[bool]{Value: deleted, Revision: revision}, nil
+	return &Receipt[bool]{Value: sp != nil, Revision: revision}, nil
 }
 
 // removeBatch is how many vectors of a deleted space one operation removes.
 const removeBatch = 500
 
-// removeGoing removes the vectors of deleted spaces. What it does not get to is
+// removeVectors removes the vectors of deleted spaces. What it does not get to is
 // removed after the next open.
-func (e *engine) removeGoing() {
-	var going []int64
-	err := e.read(e.background, func(tx *store.ReadTx) (err error) {
-		going, err = tx.GoingSpaces()
-		return err
-	})
-	for _, space := range going {
-		for more := true; more && err == nil; {
-			_, err = e.write(e.background, func(tx *store.WriteTx) (err error) {
+func (e *engine) removeVectors(spaces []int64) {
+	for _, space := range spaces {
+		for more := true; more; {
+			_, err := e.write(e.background, func(tx *store.WriteTx) (err error) {
 				more, err = tx.RemoveVectors(space, removeBatch)
 				return err
 			})
+			if err != nil {
+				return
+			}
 		}
 	}
 }

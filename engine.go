@@ -97,7 +97,9 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 		return nil, err
 	}
 	e.goTask(e.pruneLoop)
-	e.goTask(e.removeGoing)
+	if going := e.store.Going(); len(going) > 0 {
+		e.goTask(func() { e.removeVectors(going) })
+	}
 	if e.store.Counters().Records() == 0 {
 		// An empty store is checked at no cost, so that health has something
 		// to say from the start.

@@ -100,6 +100,7 @@ type Store struct {
 	texts   [statementCount]string
 	lineage string
 	dict    *dict
+	going   []int64 // deleted spaces that had vectors left at open
 
 	counters atomic.Pointer[Counters]
 	readers  *readerPool
@@ -209,6 +210,10 @@ func (s *Store) open(mode openMode) (conn, error) { return openSQLite(s.path, s.
 // Lineage identifies this database among all others; what derives from it
 // carries the same.
 func (s *Store) Lineage() string { return s.lineage }
+
+// Going gives the deleted spaces that still had vectors when the store was
+// opened.
+func (s *Store) Going() []int64 { return s.going }
 
 // Counters gives the counters of the last commit.
 func (s *Store) Counters() *Counters { return s.counters.Load() }

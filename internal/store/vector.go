@@ -184,9 +184,6 @@ func (s *session) DefaultSpace(namespace int64) (int64, error) {
 	return found[0], nil
 }
 
-// GoingSpaces gives the deleted spaces that still have vectors to remove.
-func (s *session) GoingSpaces() ([]int64, error) { return s.ids(sqlGoingSpaces) }
-
 // Namespaces gives the dictionary ids of the namespaces that have records,
 // ascending.
 func (s *session) Namespaces() (out []int64, err error) {

@@ -135,6 +135,10 @@ func newWriter(s *Store, c conn) (*writer, error) {
 			w.state.counts[kind] = st.columnInt(1)
 		}
 	}
+	st.reset()
+	if s.going, err = w.session.ids(sqlGoingSpaces); err != nil {
+		return nil, err
+	}
 	w.stored = w.state.counts
 	w.publishCounters()
 	return w, nil
