@@ -8,3 +8,8 @@
 // summed in integers without loss, and blocks in float32 in a fixed order, so
 // that a text's vector does not depend on the texts beside it.
 package transformer
+
+// Numerics numbers the arithmetic: it is raised whenever the bits of any vector
+// change, so that vectors made before and after are not taken for the same
+// model's. All processors give the same bits.
+const Numerics = 1

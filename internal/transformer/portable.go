@@ -10,45 +10,43 @@ import (
 // twice, and so does this.
 
 func dotTile(dst []float32, dstStride int, acts []byte, actStride int, panel string, blocks int) {
-	// The sums of row j and row j+8 of a panel share an int64: the upper half is
-	// one short while the lower one is negative.
-	var acc [tileRows][panelRows / 2]int64
-	var scales [panelRows]float32
+	var in [tileRows][BlockLen]int64
+	var offsets [tileRows]int64
+	var scales [tileRows]float32
 	for b := range blocks {
 		block := panel[b*packBytes:][:packBytes]
-		for j := range scales {
-			scales[j] = fromFloat16(uint16(block[2*j]) | uint16(block[2*j+1])<<8)
-		}
-		var in [tileRows][]byte
 		for r := range in {
-			in[r] = acts[r*actStride+b*actBytes:][:actBytes]
-			offset := int64(int16(binary.LittleEndian.Uint16(in[r][4:]))) + int64(int16(binary.LittleEndian.Uint16(in[r][6:])))
-			for j := range acc[r] {
-				acc[r][j] = offset + offset<<32
+			act := acts[r*actStride+b*actBytes:][:actBytes]
+			scales[r] = math.Float32frombits(binary.LittleEndian.Uint32(act))
+			offset := int64(int16(binary.LittleEndian.Uint16(act[4:]))) + int64(int16(binary.LittleEndian.Uint16(act[6:])))
+			offsets[r] = offset + offset<<32
+			for k, code := range act[actHeader:] {
+				in[r][k] = int64(int8(code))
 			}
 		}
-		for q := range blockQuads {
-			line := block[scaleBytes+q*lineBytes:][:lineBytes]
-			for j := range panelRows / 2 {
+		for j := range panelRows / 2 {
+			// The sums of panel rows j and j+8 share an int64. What the lower one
+			// borrows from the upper while it is negative is given back below.
+			s0, s1, s2, s3 := offsets[0], offsets[1], offsets[2], offsets[3]
+			for q := range blockQuads {
+				codes := block[scaleBytes+q*lineBytes+j*quadWidth:][:quadWidth]
 				for i := range quadWidth {
-					code := int64(line[quadWidth*j+i])
+					code, k := int64(codes[i]), q*quadWidth+i
 					pair := code&15 | code>>4<<32
-					k := actHeader + quadWidth*q + i
-					acc[0][j] += pair * int64(int8(in[0][k]))
-					acc[1][j] += pair * int64(int8(in[1][k]))
-					acc[2][j] += pair * int64(int8(in[2][k]))
-					acc[3][j] += pair * int64(int8(in[3][k]))
+					s0 += pair * in[0][k]
+					s1 += pair * in[1][k]
+					s2 += pair * in[2][k]
+					s3 += pair * in[3][k]
 				}
 			}
-		}
-		for r := range in {
-			scale := math.Float32frombits(binary.LittleEndian.Uint32(in[r]))
-			out := dst[r*dstStride:][:panelRows]
-			for j, pair := range acc[r] {
-				low := int32(pair)
-				high := int32((pair - int64(low)) >> 32)
-				out[j] += float32(float32(low) * float32(scale*scales[j]))
-				out[j+8] += float32(float32(high) * float32(scale*scales[j+8]))
+			low := fromFloat16(uint16(block[2*j]) | uint16(block[2*j+1])<<8)
+			high := fromFloat16(uint16(block[2*j+panelRows]) | uint16(block[2*j+panelRows+1])<<8)
+			for r, pair := range [tileRows]int64{s0, s1, s2, s3} {
+				first := int32(pair)
+				second := int32((pair - int64(first)) >> 32)
+				out := dst[r*dstStride:][:panelRows]
+				out[j] += float32(float32(first) * float32(scales[r]*low))
+				out[j+8] += float32(float32(second) * float32(scales[r]*high))
 			}
 		}
 	}
