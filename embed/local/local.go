@@ -1,0 +1,249 @@
+// Package local embeds in this process, without a network or a library outside
+// of Go: it runs a transformer whose weights are in a model file.
+package local
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/loci-memory/loci/embed"
+	"github.com/loci-memory/loci/internal/modelfile"
+	"github.com/loci-memory/loci/internal/transformer"
+	"github.com/loci-memory/loci/internal/unigram"
+)
+
+// passTokens is how many tokens run through the model together, unless a single
+// text has more. Larger passes would be no faster, and the context is looked at
+// between two passes.
+const passTokens = 256
+
+// specials is the number of tokens that every text gets besides its own.
+const specials = 2
+
+// Options say how to embed. The zero value is a good choice.
+type Options struct {
+	// Threads is how many goroutines a call of Embed works on. 0: one, which
+	// leaves the other processors to searches.
+	Threads int
+}
+
+// An Embedder runs one model. It is safe for concurrent use, and gives a text
+// the same bits on every machine, whatever other texts are embedded with it.
+type Embedder struct {
+	file    *modelfile.File
+	card    modelfile.Card
+	threads int
+	load    func() (*engine, error)
+}
+
+var (
+	_ embed.Embedder = (*Embedder)(nil)
+	_ embed.Limiter  = (*Embedder)(nil)
+)
+
+// engine is a model that is ready to run.
+type engine struct {
+	model  *transformer.Model
+	pieces *unigram.Model
+	prefix map[embed.Purpose][]int32
+	most   int // tokens of a text, prefix and specials included
+}
+
+// Open makes an embedder of a model file, which stays in use and must not
+// change: a package under models has one in the executable. It reads the file's
+// directory alone; the rest is read when the first text comes, by which the
+// bytes in use, and only they, come into memory. Nil options are the zero value.
+//
+// An error says that data is no model file, or one of a model that is no
+// encoder. Damage inside of it shows at the first text, or in Verify.
+func Open(data string, options *Options) (*Embedder, error) {
+	var o Options
+	if options != nil {
+		o = *options
+	}
+	if o.Threads < 0 {
+		return nil, fmt.Errorf("local: Threads is %d, want 0 or more", o.Threads)
+	}
+	file, err := modelfile.Open(data)
+	if err != nil {
+		return nil, fmt.Errorf("local: %w", err)
+	}
+	card, err := file.Card()
+	if err != nil {
+		return nil, fmt.Errorf("local: %w", err)
+	}
+	if card.Name == "" || card.Layers == 0 {
+		return nil, fmt.Errorf("local: %w: %q is no encoder with a name", modelfile.ErrFormat, card.Name)
+	}
+	e := &Embedder{file: file, card: card, threads: max(1, o.Threads)}
+	e.load = sync.OnceValues(e.read)
+	return e, nil
+}
+
+// read loads the model.
+func (e *Embedder) read() (*engine, error) {
+	positions, _ := e.file.Section(transformer.SectionPositions)
+	weights, err := transformer.ReadWeights(transformer.Config{
+		Layers: e.card.Layers, Hidden: e.card.Dimension, Heads: e.card.Heads, Intermediate: e.card.Intermediate,
+		MaxPositions: len(positions) / 4 / max(1, e.card.Dimension), Epsilon: e.card.Epsilon,
+	}, e.file.Section)
+	if err != nil {
+		return nil, fmt.Errorf("local: %w: %w", modelfile.ErrFormat, err)
+	}
+	model, err := transformer.New(weights)
+	if err != nil {
+		return nil, fmt.Errorf("local: %w: %w", modelfile.ErrFormat, err)
+	}
+	pieces, err := unigram.Load(e.file)
+	if err != nil {
+		return nil, fmt.Errorf("local: %w", err)
+	}
+	if pieces.Len() != model.Vocabulary() {
+		return nil, fmt.Errorf("local: %w: %d pieces and vectors of %d", modelfile.ErrFormat, pieces.Len(), model.Vocabulary())
+	}
+	g := &engine{model: model, pieces: pieces, most: model.Config().MaxPositions, prefix: map[embed.Purpose][]int32{}}
+	if e.card.MaxTokens > 0 {
+		g.most = min(g.most, e.card.MaxTokens)
+	}
+	for purpose, text := range map[embed.Purpose]string{embed.Query: e.card.Query, embed.Passage: e.card.Passage} {
+		ids, cut := pieces.Encode(nil, text, g.most-specials)
+		if cut < len(text) || len(ids) >= g.most-specials {
+			return nil, fmt.Errorf("local: %w: %d tokens are too few for the prefix %q", modelfile.ErrFormat, g.most, text)
+		}
+		g.prefix[purpose] = ids
+	}
+	return g, nil
+}
+
+// Dimension is the length of a vector.
+func (e *Embedder) Dimension() int { return e.card.Dimension }
+
+// MaxTokens is the number of tokens that the model reads of a text, with the
+// prefix and the two around it. Limit says where that ends.
+func (e *Embedder) MaxTokens() int { return e.card.MaxTokens }
+
+// ModelID names the model. It changes whenever the vectors do, whether by other
+// weights or by another arithmetic.
+func (e *Embedder) ModelID() string {
+	return fmt.Sprintf("%s@%s.%d", e.card.Name, e.card.Version, transformer.Numerics)
+}
+
+// Verify reads the whole file and says whether it is what was written. A file
+// from a disk or a wire deserves it once; one in the executable does not need
+// it.
+func (e *Embedder) Verify() error {
+	if err := e.file.Verify(); err != nil {
+		return fmt.Errorf("local: %w", err)
+	}
+	_, err := e.load()
+	return err
+}
+
+// Limit implements embed.Limiter. If the model cannot be read it gives the
+// whole text, and Embed says what is wrong.
+func (e *Embedder) Limit(text string, purpose embed.Purpose) (kept string, cut bool) {
+	g, err := e.load()
+	if err != nil {
+		return text, false
+	}
+	_, end := g.pieces.Encode(nil, text, g.room(purpose))
+	return text[:end], end < len(text)
+}
+
+// room is the number of tokens that a text may have of its own.
+func (g *engine) room(purpose embed.Purpose) int { return g.most - specials - len(g.prefix[purpose]) }
+
+// encode gives the token ids of a text.
+func (g *engine) encode(text string, purpose embed.Purpose) []int32 {
+	ids := append([]int32{unigram.Begin}, g.prefix[purpose]...)
+	ids, _ = g.pieces.Encode(ids, text, g.room(purpose))
+	return append(ids, unigram.End)
+}
+
+// Embed implements embed.Embedder. The vectors have length 1. Of a text that is
+// longer than the model reads, only what Limit gives counts.
+//
+// Errors are the context's, one that says that the model is damaged, or one
+// that the purpose is unknown; none of them is about a particular text.
+func (e *Embedder) Embed(ctx context.Context, texts []string, purpose embed.Purpose) ([][]float32, error) {
+	if purpose != embed.Query && purpose != embed.Passage {
+		return nil, fmt.Errorf("local: no such purpose as %q", purpose)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	g, err := e.load()
+	if err != nil {
+		return nil, err
+	}
+	j := &job{engine: g, texts: texts, purpose: purpose, out: make([][]float32, len(texts))}
+	var workers sync.WaitGroup
+	for range min(e.threads, len(texts)) - 1 {
+		workers.Go(func() { j.work(ctx) })
+	}
+	j.work(ctx)
+	workers.Wait()
+	if j.err != nil {
+		return nil, j.err
+	}
+	return j.out, nil
+}
+
+// job is one call of Embed, which several workers may share.
+type job struct {
+	engine  *engine
+	texts   []string
+	purpose embed.Purpose
+	out     [][]float32
+
+	mu    sync.Mutex
+	taken int     // texts that a worker has
+	ahead []int32 // the tokens of the next text, if they did not fit a pass any more
+	err   error   // the first one
+}
+
+// work takes passes until none is left or something fails.
+func (j *job) work(ctx context.Context) {
+	for {
+		first, pass := j.next(ctx)
+		if len(pass) == 0 {
+			return
+		}
+		vectors, err := j.engine.model.Embed(pass)
+		if err != nil {
+			j.fail(fmt.Errorf("local: %w", err))
+			return
+		}
+		copy(j.out[first:], vectors)
+	}
+}
+
+// next takes the texts of a pass: as many as fit, in order, at least one.
+func (j *job) next(ctx context.Context) (first int, pass [][]int32) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	first = j.taken
+	for tokens := 0; j.err == nil && j.taken < len(j.texts); j.taken++ {
+		if j.err = ctx.Err(); j.err != nil {
+			return first, nil
+		}
+		if j.ahead == nil {
+			j.ahead = j.engine.encode(j.texts[j.taken], j.purpose)
+		}
+		if tokens += len(j.ahead); tokens > passTokens && len(pass) > 0 {
+			break
+		}
+		pass = append(pass, j.ahead)
+		j.ahead = nil
+	}
+	return first, pass
+}
+
+func (j *job) fail(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err == nil {
+		j.err = err
+	}
+}

@@ -1,0 +1,176 @@
+package local
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/loci-memory/loci/embed"
+)
+
+// realModel opens the model of package models/e5small, which is a module of its
+// own and thus not always there.
+func realModel(tb testing.TB, o *Options) *Embedder {
+	tb.Helper()
+	data, err := os.ReadFile("../../models/e5small/e5small.bin")
+	if errors.Is(err, fs.ErrNotExist) {
+		tb.Skip("the module of models is not beside this one")
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	e, err := Open(string(data), o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return e
+}
+
+// golden are texts with vectors that a reference made of the source's weights
+// widened to float32: all arithmetic in float32, nothing quantised, with the
+// source's own splitting into pieces.
+func golden(tb testing.TB) []goldenText {
+	tb.Helper()
+	data, err := os.ReadFile("testdata/e5small.json")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var out []goldenText
+	if err := json.Unmarshal(data, &out); err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
+type goldenText struct {
+	Purpose embed.Purpose `json:"purpose"`
+	Text    string        `json:"text"`
+	Tokens  int           `json:"tokens"`
+	Vector  string        `json:"vector"` // base64 of float32, little endian
+}
+
+func dot(a, b []float32) float64 {
+	var sum float64
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}
+
+// The built-in model gives the vectors of the float reference, and keeps the
+// similarities between them.
+func TestGolden(t *testing.T) {
+	e := realModel(t, nil)
+	var want, got [][]float32
+	for _, g := range golden(t) {
+		raw, err := base64.StdEncoding.DecodeString(g.Vector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := make([]float32, len(raw)/4)
+		for i := range w {
+			w[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+		}
+		v, err := e.Embed(t.Context(), []string{g.Text}, g.Purpose)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(v[0]) != e.Dimension() || len(w) != e.Dimension() {
+			t.Fatalf("%d values, the reference has %d", len(v[0]), len(w))
+		}
+		if cos := dot(v[0], w); !(cos > 0.9995) {
+			t.Errorf("%q: cosine %v to the reference", g.Text, cos)
+		}
+		engine, err := e.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(engine.encode(g.Text, g.Purpose)); n != g.Tokens {
+			t.Errorf("%q: %d tokens, want %d", g.Text, n, g.Tokens)
+		}
+		want, got = append(want, w), append(got, v[0])
+	}
+	for i := range want {
+		for j := range i {
+			if a, b := dot(got[i], got[j]), dot(want[i], want[j]); math.Abs(a-b) > 0.005 {
+				t.Errorf("similarity of texts %d and %d is %v, want %v", i, j, a, b)
+			}
+		}
+	}
+}
+
+// Vectors have the same bits on every machine. If this fails on one only, its
+// compiler fused a product with a sum; if it fails on all, the arithmetic or
+// the weights changed, and Numerics or the model's version must be raised.
+func TestBits(t *testing.T) {
+	const id, want = "e5-small-cut@1.1", "8a86ad0bfbb0d2291ba79dd4d08941f92cce75a408e2732259d980bb7b500bd8"
+	e := realModel(t, nil)
+	h := sha256.New()
+	for _, g := range golden(t) {
+		v, err := e.Embed(t.Context(), []string{g.Text}, g.Purpose)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := binary.Write(h, binary.LittleEndian, v[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := fmt.Sprintf("%x", h.Sum(nil)); e.ModelID() != id || got != want {
+		t.Errorf("%s gives %s\nwant %s to give %s", e.ModelID(), got, id, want)
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	data, err := os.ReadFile("../../models/e5small/e5small.bin")
+	if err != nil {
+		b.Skip("the module of models is not beside this one")
+	}
+	model := string(data)
+	b.Run("open", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := Open(model, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("load", func(b *testing.B) {
+		for b.Loop() {
+			e, err := Open(model, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := e.load(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkEmbed embeds the golden texts, one at a time and all in one call.
+func BenchmarkEmbed(b *testing.B) {
+	e := realModel(b, nil)
+	var texts []string
+	tokens := 0
+	for _, g := range golden(b) {
+		texts = append(texts, g.Text)
+		tokens += g.Tokens
+	}
+	for name, calls := range map[string][][]string{"query": {texts[2:3]}, "all": {texts}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				for _, call := range calls {
+					if _, err := e.Embed(b.Context(), call, embed.Query); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
