@@ -196,6 +196,8 @@ func (e *engine) rerank(ctx context.Context, s *searched, t *trace) {
 	if sent == 0 {
 		return
 	}
+	ctx, stop := e.untilClosing(ctx)
+	defer stop()
 	scores, err := s.draft.bound.run(ctx, e.models.rerankWait(), s.draft.query, s.draft.documents)
 	t.reranked(sent, s.draft.tokens)
 	if err != nil {

@@ -101,6 +101,8 @@ func (e *engine) prepareVectors(ctx context.Context, t *trace, plans ...*searchP
 
 // embedQuery turns a query into a vector of unit length; nil when that fails.
 func (e *engine) embedQuery(ctx context.Context, b *boundEmbedder, query string) []float32 {
+	ctx, stop := e.untilClosing(ctx)
+	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, e.models.embedWait())
 	defer cancel()
 	vectors, err := b.embed(ctx, []string{query}, embed.Query)
