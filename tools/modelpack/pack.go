@@ -121,7 +121,7 @@ func encoder(s *source, kept []int) ([]modelfile.Section, error) {
 	p.positions()
 	p.floats(transformer.SectionEmbedGain, s.hidden, "emb.ln.w")
 	p.floats(transformer.SectionEmbedBias, s.hidden, "emb.ln.b")
-	for i := range s.layers {
+	for i := 0; i < s.layers && p.err == nil; i++ {
 		to := func(section string) string { return transformer.LayerSection(i, section) }
 		from := func(tensor string) string { return fmt.Sprintf("l%d.%s", i, tensor) }
 		p.matrix(to(transformer.SectionQKV), s.hidden, s.hidden, from("q.w"), from("k.w"), from("v.w"))
