@@ -44,6 +44,8 @@ type Recall struct {
 type Recalled struct {
 	Hits     []RecalledHit  `json:"hits"`
 	Degraded []loci.Degrade `json:"degraded"` // why the search had to do with less; empty when it had not
+	// VectorMissing counts the memories that only their text could find.
+	VectorMissing []loci.VectorMissing `json:"vector_missing"`
 }
 
 // RecalledHit is one memory in short.
@@ -108,7 +110,7 @@ func recall(ctx context.Context, db *loci.DB, in Recall) (Recalled, error) {
 			"filter.namespace": "namespace", "filter.scopes": "scopes", "filter.tags": "tags", "filter.thread": "thread",
 		})
 	}
-	out := Recalled{Hits: []RecalledHit{}, Degraded: orEmpty(res.Diagnostics.Degraded)}
+	out := Recalled{Hits: []RecalledHit{}, Degraded: orEmpty(res.Diagnostics.Degraded), VectorMissing: orEmpty(res.Diagnostics.VectorMissing)}
 	for _, h := range res.Hits {
 		m, ok := h.Record.(*loci.Memory)
 		if !ok || m == nil {

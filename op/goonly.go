@@ -12,8 +12,14 @@ func GoOnly() map[string]string {
 		"DB.Memories":            "a handle; its methods are the operations",
 		"DB.Graph":               "a handle; its methods are the operations",
 		"DB.Notes":               "a handle; its methods are the operations",
+		"DB.Embeddings":          "a handle; its methods are the operations",
 		"DB.RegisterEventSink":   "takes a callback",
 		"DB.UnregisterEventSink": "belongs to the callback",
 		"DB.EventSinkRegistered": "belongs to the callback",
+
+		"DB.RegisterReranker":               "takes a model; the command line binds one with --reranker",
+		"DB.UnregisterReranker":             "belongs to the model",
+		"EmbeddingStore.RegisterEmbedder":   "takes a model; the command line binds one with --embedder",
+		"EmbeddingStore.UnregisterEmbedder": "belongs to the model",
 	}
 }

@@ -173,6 +173,7 @@ var defaultTable = sync.OnceValue(func() *Table {
 	ops = append(ops, predicateOps()...)
 	ops = append(ops, noteOps()...)
 	ops = append(ops, searchOps()...)
+	ops = append(ops, embeddingOps()...)
 	ops = append(ops, storeOps()...)
 	return NewTable(ops...)
 })

@@ -212,6 +212,8 @@ func TestEveryMethod(t *testing.T) {
 		"MemoryStore": reflect.TypeFor[*loci.MemoryStore](),
 		"GraphStore":  reflect.TypeFor[*loci.GraphStore](),
 		"NoteStore":   reflect.TypeFor[*loci.NoteStore](),
+
+		"EmbeddingStore": reflect.TypeFor[*loci.EmbeddingStore](),
 	} {
 		for m := range typ.Methods() {
 			methods[name+"."+m.Name] = true

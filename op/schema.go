@@ -40,7 +40,11 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 			string(loci.MatchAll), string(loci.MatchText), string(loci.MatchName), string(loci.MatchPath)),
 		reflect.TypeFor[loci.GroupBy]():   words(string(loci.GroupNone), string(loci.GroupThread)),
 		reflect.TypeFor[loci.Direction](): words(string(loci.DirectionOut), string(loci.DirectionIn), string(loci.DirectionBoth)),
-		reflect.TypeFor[Match]():          words(string(matchName), string(matchNone)),
+		reflect.TypeFor[loci.Fusion]():    words(string(loci.FusionScore), string(loci.FusionRRF)),
+		reflect.TypeFor[loci.Tier](): words(
+			string(loci.TierMemory), string(loci.TierGraph), string(loci.TierNotes), string(loci.TierPages), string(loci.TierAgent)),
+		reflect.TypeFor[loci.VectorEncoding](): words(string(loci.EncodingSQ8), string(loci.EncodingF32)),
+		reflect.TypeFor[Match]():               words(string(matchName), string(matchNone)),
 	}
 }
 
