@@ -15,7 +15,7 @@ import (
 // in Line.
 const (
 	exportFormat  = "loci-export"
-	exportVersion = 1
+	exportVersion = 2 // vectors came with 2
 	// maxLineBytes bounds a line. Only a record with many texts of a megabyte
 	// comes near.
 	maxLineBytes = 128 << 20
@@ -26,6 +26,8 @@ type ExportOptions struct {
 	// Namespace narrows the export to one namespace and its settings; nil is the
 	// whole store.
 	Namespace *string
+	// NoVectors leaves vectors out, which come back by being embedded again.
+	NoVectors bool
 	// Progress is told how many records of how many are written; nil for none.
 	Progress func(done, total int64)
 }
@@ -36,6 +38,7 @@ type ExportReport struct {
 	Records  int64            `json:"records"`
 	Counts   map[string]int64 `json:"counts"` // records by kind
 	Settings int64            `json:"settings"`
+	Vectors  int64            `json:"vectors"`
 	Bytes    int64            `json:"bytes"`
 }
 
@@ -78,6 +81,10 @@ const (
 	settingRule        = "predicate_rule"
 	settingEquivalents = "predicate_equivalents"
 	settingRoot        = "note_root"
+
+	settingSpace         = "embedding_space"
+	settingVectorization = "vectorization"
+	settingDefaultSpace  = "default_space"
 )
 
 type settingLine struct {
@@ -88,6 +95,15 @@ type settingLine struct {
 	Symmetric bool     `json:"symmetric,omitempty"`
 	Words     []string `json:"words,omitempty"` // of one group, the canonical one first
 	Path      string   `json:"path,omitempty"`
+
+	Space       string         `json:"space,omitempty"`
+	Model       string         `json:"model,omitempty"`
+	Dimension   int            `json:"dimension,omitempty"`
+	TextVersion int            `json:"text_version,omitempty"`
+	Encoding    VectorEncoding `json:"encoding,omitempty"`
+	Probe       []byte         `json:"probe,omitempty"` // what the model made of a fixed text, as a vector's value
+	Tier        Tier           `json:"tier,omitempty"`  // "" of the switch over all tiers
+	Enabled     *bool          `json:"enabled,omitempty"`
 }
 
 // lineOf is a stored record as its line; nil for a kind that has none.
@@ -114,7 +130,8 @@ func lineOf(r store.Stored) any {
 // exportBatch is how many records are read from the truth at a time.
 const exportBatch = 500
 
-// Export writes every record and setting as lines of JSON, all of one snapshot.
+// Export writes every record, vector and setting as lines of JSON, all of one
+// snapshot.
 // Reads and writes go on meanwhile, though the store's log grows until w has
 // taken everything. Import reads it. Indexes are left out: they come back by
 // themselves.
@@ -156,6 +173,8 @@ type exporter struct {
 	opts   *ExportOptions
 	report ExportReport
 	line   int // bytes of the line that was written last
+	spaces []*store.Space
+	values []float32
 }
 
 // Write implements io.Writer for the encoder, which gives it a line at a time.
@@ -199,6 +218,11 @@ func (x *exporter) run(ctx context.Context, e *engine, tx *store.ReadTx) error {
 	if err := x.settings(tx, namespace); err != nil {
 		return err
 	}
+	if !x.opts.NoVectors {
+		if x.spaces, err = tx.Spaces(); err != nil {
+			return err
+		}
+	}
 	if err := x.records(ctx, tx, namespace, total); err != nil {
 		return err
 	}
@@ -237,6 +261,9 @@ func (x *exporter) records(ctx context.Context, tx *store.ReadTx, namespace stri
 				return errs.New(errs.Validation, "record %d takes %d bytes, and a line may have %d: make a backup instead", r.Head().ID, x.line, maxLineBytes)
 			}
 			x.report.Records++
+			if err := x.vectors(tx, r.Head()); err != nil {
+				return err
+			}
 		}
 		if x.opts.Progress != nil {
 			x.opts.Progress(x.report.Records, total)

@@ -13,13 +13,21 @@ func (x *exporter) settings(tx *store.ReadTx, only string) error {
 	if err != nil {
 		return err
 	}
+	switched, defaults, err := tx.VectorNamespaces()
+	if err != nil {
+		return err
+	}
+	wholeStore := func(tx *store.ReadTx, _ string) ([]settingLine, error) { return spaceLines(tx) }
 	if only == "" {
 		rules = append([]string{""}, rules...)
 	}
 	for _, part := range []struct {
 		namespaces []string
 		lines      func(tx *store.ReadTx, namespace string) ([]settingLine, error)
-	}{{rules, ruleLines}, {equivalents, equivalentLines}, {roots, rootLines}} {
+	}{
+		{rules, ruleLines}, {equivalents, equivalentLines}, {roots, rootLines}, {[]string{only}, wholeStore},
+		{switched, switchLines}, {defaults, defaultSpaceLines},
+	} {
 		for _, namespace := range part.namespaces {
 			if only != "" && namespace != only {
 				continue
@@ -96,7 +104,7 @@ func rootLines(tx *store.ReadTx, namespace string) ([]settingLine, error) {
 }
 
 // importSetting sets what is not set yet; true when the store has another.
-func importSetting(tx *store.WriteTx, s settingLine) (kept bool, err error) {
+func (im *importer) importSetting(tx *store.WriteTx, s settingLine) (kept bool, err error) {
 	var namespace int64
 	if s.Namespace != "" {
 		if namespace, _, err = tx.StringID(s.Namespace); err != nil {
@@ -127,6 +135,12 @@ func importSetting(tx *store.WriteTx, s settingLine) (kept bool, err error) {
 			}
 		}
 		return false, tx.SetEquivalents(s.Namespace, [][]string{s.Words})
+	case settingSpace:
+		return im.vectors.space(tx, s)
+	case settingVectorization:
+		return importSwitch(tx, namespace, s)
+	case settingDefaultSpace:
+		return im.vectors.importDefaultSpace(tx, s)
 	default:
 		root, err := tx.NoteRoot(s.Namespace)
 		if err != nil || root != "" {

@@ -22,7 +22,7 @@ func exported(t testing.TB, db *DB, opts *ExportOptions) (header, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Bytes != int64(b.Len()) || report.Records+report.Settings != int64(strings.Count(b.String(), "\n")-1) {
+	if report.Bytes != int64(b.Len()) || report.Records+report.Settings+report.Vectors != int64(strings.Count(b.String(), "\n")-1) {
 		t.Errorf("%+v for %d bytes, %d lines", report, b.Len(), strings.Count(b.String(), "\n"))
 	}
 	header, body, _ = strings.Cut(b.String(), "\n")
@@ -101,7 +101,7 @@ func mixed(t testing.TB) *DB {
 func TestExportImport(t *testing.T) {
 	db := mixed(t)
 	header, body := exported(t, db, nil)
-	if !strings.HasPrefix(header, `{"format":"loci-export","version":1,"lineage":"`) {
+	if !strings.HasPrefix(header, `{"format":"loci-export","version":2,"lineage":"`) {
 		t.Error(header)
 	}
 	again, report := imported(t, header+"\n"+body, nil)
@@ -236,7 +236,7 @@ func TestImportRefuses(t *testing.T) {
 		{"blank", "\n \n", ErrValidation, "empty"},
 		{"no header", memory(1, ""), ErrValidation, "line 1: must be a header"},
 		{"another format", `{"format":"SECRET","version":1}`, ErrValidation, "line 1: format"},
-		{"newer", `{"format":"loci-export","version":2}`, ErrSchemaVersion, "newer"},
+		{"newer", `{"format":"loci-export","version":3}`, ErrSchemaVersion, "newer"},
 		{"broken", header + "{\"kind\":\"memory\",\"id\":1,\n", ErrValidation, "line 2: must be a JSON object"},
 		{"not JSON", header + "SECRET\n", ErrValidation, "line 2: must be a JSON object"},
 		{"two documents", header + strings.TrimSpace(memory(1, "")) + memory(2, ""), ErrValidation, "line 2"},

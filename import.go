@@ -32,7 +32,11 @@ type ImportReport struct {
 	// SettingsKept counts the settings of the file that the store had otherwise,
 	// and that stay as they were.
 	SettingsKept int64 `json:"settings_kept"`
-	Revision     int64 `json:"revision"` // of the store after it
+	Vectors      int64 `json:"vectors"`
+	// VectorsSkipped counts vectors of a space that the store has otherwise: their
+	// records are embedded again.
+	VectorsSkipped int64 `json:"vectors_skipped"`
+	Revision       int64 `json:"revision"` // of the store after it
 	// IDs maps the file's ids to those that the records got; it is empty when ids
 	// were kept.
 	IDs map[ID]ID `json:"ids,omitempty"`
@@ -87,6 +91,7 @@ type importer struct {
 	places   []place
 	counts   map[string]int64
 	settings []importedSetting
+	vectors  importVectors
 	problems problems
 	done     int64
 }
@@ -105,7 +110,7 @@ type importedSetting struct {
 
 // check reads the whole input and checks all that needs no store.
 func (im *importer) check(ctx context.Context) error {
-	im.counts = map[string]int64{}
+	im.counts, im.vectors.dimensions = map[string]int64{}, map[string]int{}
 	places := map[place]int32{}
 	var ahead []aheadRef
 	last := 0
@@ -125,8 +130,17 @@ func (im *importer) check(ctx context.Context) error {
 			err = errs.Invalid("setting", "must stand before the first record")
 		case n.setting != nil:
 			im.settings = append(im.settings, importedSetting{*n.setting, n.line})
+			if n.setting.Setting == settingSpace {
+				if im.vectors.dimensions[n.setting.Space] != 0 {
+					err = errs.Invalid("space", "is that of another setting of this file")
+				}
+				im.vectors.dimensions[n.setting.Space] = n.setting.Dimension
+			}
+		case n.vector != nil:
+			err = im.vectors.meet(n.vector)
 		default:
 			begun = true
+			im.vectors.follow(n.record)
 			ahead, err = im.take(n, places, ahead)
 		}
 		if err == nil {
@@ -296,8 +310,9 @@ func (im *importer) write(ctx context.Context) (*ImportReport, error) {
 }
 
 func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64, report *ImportReport) error {
+	im.vectors.spaces = map[string]*store.Space{}
 	for _, s := range im.settings {
-		kept, err := importSetting(tx, s.settingLine)
+		kept, err := im.importSetting(tx, s.settingLine)
 		if err != nil {
 			return err
 		}
@@ -310,6 +325,12 @@ func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64,
 	}
 	at := 0
 	err := im.lines(ctx, func(n numbered) error {
+		if n.err == nil && n.vector != nil {
+			if at == 0 || im.records[at-1].id != int64(n.vector.Vector) {
+				return errs.New(errs.IO, "the input changed while it was read: nothing was imported")
+			}
+			return im.addVector(tx, n.vector, report)
+		}
 		if n.err == nil && n.record == nil {
 			return nil
 		}
@@ -332,6 +353,7 @@ func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64,
 		if err == nil {
 			err = tx.Add(n.record)
 		}
+		im.vectors.follow(n.record)
 		if err == nil {
 			return nil
 		}
@@ -351,6 +373,23 @@ func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64,
 		return err
 	}
 	return im.problems.err()
+}
+
+// addVector writes a vector of the record before it, unless that one was refused.
+func (im *importer) addVector(tx *store.WriteTx, l *vectorLine, report *ImportReport) error {
+	if len(im.problems.list) > 0 {
+		return nil // it comes to nothing anyway
+	}
+	written, err := im.vectors.write(tx, l)
+	switch {
+	case err != nil:
+		return err
+	case written:
+		report.Vectors++
+	default:
+		report.VectorsSkipped++
+	}
+	return nil
 }
 
 // explainConflict says what stands in a record's way where the store only knows

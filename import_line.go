@@ -20,6 +20,7 @@ type importLine struct {
 	header  *exportHeader
 	setting *settingLine
 	record  store.Stored
+	vector  *vectorLine
 	refs    []importRef
 }
 
@@ -44,7 +45,7 @@ func parseLine(text []byte, now int64) (line importLine, err error) {
 		return line, err
 	}
 	if len(members) == 0 {
-		return line, errs.Invalid("", "must begin with format, setting or kind")
+		return line, errs.Invalid("", "must begin with format, setting, kind or vector")
 	}
 	given := make(map[string]bool, len(members))
 	for _, m := range members {
@@ -67,9 +68,15 @@ func parseLine(text []byte, now int64) (line importLine, err error) {
 			return line, err
 		}
 		return line, line.setting.check()
+	case "vector":
+		line.vector = &vectorLine{}
+		if err := decodeLine(text, line.vector); err != nil {
+			return line, err
+		}
+		return line, line.vector.check()
 	case "kind":
 	default:
-		return line, errs.Invalid("", "must begin with format, setting or kind")
+		return line, errs.Invalid("", "must begin with format, setting, kind or vector")
 	}
 	var kind Kind
 	if err := json.Unmarshal(first.value, &kind); err != nil {
@@ -173,7 +180,7 @@ func (h *exportHeader) check() error {
 }
 
 func (s *settingLine) check() (err error) {
-	if s.Namespace != "" || s.Setting != settingRule {
+	if s.Namespace != "" || s.Setting != settingRule && s.Setting != settingSpace {
 		if err := validLabel("namespace", s.Namespace, MaxNamespaceBytes); err != nil {
 			return err
 		}
@@ -202,6 +209,18 @@ func (s *settingLine) check() (err error) {
 			return errs.Invalid("path", "must not be empty")
 		}
 		return validText("path", s.Path)
+	case settingSpace:
+		return s.checkSpace()
+	case settingVectorization:
+		if s.Enabled == nil {
+			return errs.Invalid("enabled", "must be given")
+		}
+		if s.Tier == "" {
+			return nil
+		}
+		return checkTier(false, s.Tier, s.Namespace)
+	case settingDefaultSpace:
+		return validLabel("space", s.Space, MaxNamespaceBytes)
 	}
 	return errs.Invalid("setting", "is not one that is known")
 }

@@ -92,6 +92,16 @@ func (s *session) SettledNamespaces() (rules, equivalents, roots []string, err e
 	return rules, equivalents, roots, err
 }
 
+// VectorNamespaces gives the namespaces that have switches of their own, and
+// those that have a default space, each list sorted.
+func (s *session) VectorNamespaces() (switched, defaults []string, err error) {
+	if switched, err = s.settled("vectorization"); err != nil {
+		return nil, nil, err
+	}
+	defaults, err = s.settled("default_spaces")
+	return switched, defaults, err
+}
+
 // Unused says whether the store never held anything.
 func (tx *WriteTx) Unused() bool { return tx.w.next.revision == 0 && tx.w.next.nextID == 1 }
 
