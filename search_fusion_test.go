@@ -1,0 +1,185 @@
+package loci
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// naiveFusion works out what a search should give from the paths one by one: the
+// whole answer by text, and every cosine.
+type naiveFusion struct {
+	text    []ID // best first
+	bm25    map[ID]float64
+	cosines map[ID]float64
+}
+
+func newNaiveFusion(t testing.TB, h *hybrid, query string, filter ReadFilter) *naiveFusion {
+	t.Helper()
+	n := &naiveFusion{bm25: map[ID]float64{}, cosines: map[ID]float64{}}
+	for _, hit := range search(t, h.DB, SearchRequest{Query: query, Filter: filter, NoVector: true, Limit: new(1000)}).Hits {
+		id := hit.Record.(*Memory).ID
+		n.text = append(n.text, id)
+		n.bm25[id] = *hit.TextScore
+	}
+	for _, hit := range search(t, h.DB, SearchRequest{Query: query, Filter: filter, NoText: true, Limit: new(1000)}).Hits {
+		m := hit.Record.(*Memory)
+		n.cosines[m.ID] = hit.VectorScores[hybridSpace]
+		if !near(n.cosines[m.ID], h.cosine(query, m.Judgment)) {
+			t.Fatalf("cosine %v, want %v", n.cosines[m.ID], h.cosine(query, m.Judgment))
+		}
+	}
+	return n
+}
+
+// byVector gives the best memories by vector.
+func (n *naiveFusion) byVector(window int) []ID {
+	ids := slices.Collect(maps.Keys(n.cosines))
+	slices.SortFunc(ids, func(a, b ID) int {
+		return cmp.Or(cmp.Compare(n.cosines[b], n.cosines[a]), cmp.Compare(a, b))
+	})
+	return ids[:min(len(ids), window)]
+}
+
+// fused gives the scores of a search by its fusion.
+func (n *naiveFusion) fused(fusion Fusion, window int, textWeight, vectorWeight float64) map[ID]float64 {
+	text, vector := n.text[:min(len(n.text), window)], n.byVector(window)
+	out := map[ID]float64{}
+	for _, id := range slices.Concat(text, vector) {
+		out[id] = 0
+	}
+	if fusion == FusionRRF {
+		for i, id := range text {
+			out[id] += textWeight / float64(61+i)
+		}
+		for i, id := range vector {
+			out[id] += vectorWeight / float64(61+i)
+		}
+		return out
+	}
+	words, cosines := map[ID]float64{}, map[ID]float64{}
+	for i, id := range text {
+		for _, below := range text[i:] {
+			words[id] = max(words[id], n.bm25[below])
+		}
+	}
+	worst := 0.0
+	if len(text) > 0 {
+		worst = words[text[len(text)-1]]
+	}
+	for id := range out {
+		if !slices.Contains(text, id) {
+			words[id] = min(n.bm25[id], worst)
+			if len(n.text) < window {
+				words[id] = 0
+			}
+		}
+		cosines[id] = n.cosines[id]
+	}
+	for path, weight := range map[*map[ID]float64]float64{&words: textWeight, &cosines: vectorWeight} {
+		low, top := math.Inf(1), math.Inf(-1)
+		for _, s := range *path {
+			low, top = min(low, s), max(top, s)
+		}
+		for id, s := range *path {
+			if top > low {
+				out[id] += weight * (s - low) / (top - low)
+			} else {
+				out[id] += weight
+			}
+		}
+	}
+	return out
+}
+
+// TestFusionProperties compares searches with the naive fusion, for random
+// queries, filters, windows and weights, and holds that the paths' own best are
+// among the hits.
+func TestFusionProperties(t *testing.T) {
+	words := []string{"tide", "lamp", "harbor", "rope", "gull", "salt", "oar", "mist"}
+	scopes := []string{"a", "b", "c", "d"}
+	h := newHybrid(t, EncodingF32, nil)
+	r := rand.New(rand.NewPCG(1, 2))
+	ins := make([]MemoryInput, 80)
+	for i := range ins {
+		var text []string
+		for range 1 + r.IntN(5) {
+			text = append(text, words[r.IntN(len(words))])
+		}
+		ins[i] = in(scopes[r.IntN(len(scopes))], strings.Join(text, " "))
+	}
+	rememberAll(t, h.DB, ins...)
+	h.sync()
+	rapid.Check(t, func(rt *rapid.T) {
+		query := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 1, 3).Draw(rt, "query"), " ")
+		filter := scoped(rapid.SliceOfNDistinct(rapid.SampledFrom(scopes), 1, 4, rapid.ID[string]).Draw(rt, "scopes")...)
+		n := newNaiveFusion(t, h, query, filter)
+		limit := rapid.IntRange(1, 90).Draw(rt, "limit")
+		window := rapid.IntRange(limit, 100).Draw(rt, "window")
+		fusion := rapid.SampledFrom([]Fusion{FusionRRF, FusionScore}).Draw(rt, "fusion")
+		tw, vw := rapid.Float64Range(0.1, 3).Draw(rt, "text weight"), rapid.Float64Range(0.1, 3).Draw(rt, "vector weight")
+		res := search(t, h.DB, SearchRequest{Query: query, Filter: filter, Limit: &limit, CandidateLimit: &window, Fusion: fusion,
+			TextWeight: &tw, VectorWeight: &vw, Explain: true})
+		want := n.fused(fusion, window, tw, vw)
+		if len(res.Hits) != min(limit, len(want)) {
+			rt.Fatalf("%d hits of %d, limit %d", len(res.Hits), len(want), limit)
+		}
+		lowest := math.Inf(1)
+		shown := map[ID]bool{}
+		for i, hit := range res.Hits {
+			id := hit.Record.(*Memory).ID
+			x := hit.Explain
+			if math.Abs(hit.Score-want[id]) > 1e-4 || math.Abs(x.TextPart+x.VectorPart-hit.Score) > 1e-12 {
+				rt.Fatalf("%q, %s, hit %d, memory %d: %v, want %v; %+v", query, fusion, i, id, hit.Score, want[id], x)
+			}
+			if i > 0 && (hit.Score > res.Hits[i-1].Score || hit.Score == res.Hits[i-1].Score && id < res.Hits[i-1].Record.(*Memory).ID) {
+				rt.Fatalf("hit %d is out of order", i)
+			}
+			lowest = min(lowest, hit.Score)
+			shown[id] = true
+		}
+		for id, score := range want {
+			if !shown[id] && score > lowest+1e-4 {
+				rt.Fatalf("%q: memory %d has %v, above the last hit's %v", query, id, score, lowest)
+			}
+			if limit >= len(want) && !shown[id] {
+				rt.Fatalf("%q: memory %d of a path's window is no hit", query, id)
+			}
+		}
+	})
+}
+
+// TestFillText asks for the text score of what only the vector path found when
+// the text window is full, and never lets it pass what the text path found.
+func TestFillText(t *testing.T) {
+	h := newHybrid(t, EncodingF32, nil)
+	texts := make([]string, 20)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("lighthouse lighthouse number%d", i)
+	}
+	// The last by its words, and the first by what it says.
+	h.remember(append(texts, "lighthouse beacon beacon pharos pharos")...)
+	res := search(t, h.DB, SearchRequest{Query: "lighthouse", Limit: new(4), CandidateLimit: new(4), Explain: true})
+	filled := 0
+	for _, hit := range res.Hits {
+		if x := hit.Explain; x.TextRank == 0 && x.TextScore > 0 {
+			filled++
+			if hit.TextScore != nil || len(x.Terms) == 0 {
+				t.Errorf("%+v", hit)
+			}
+		}
+		if x := hit.Explain; x.VectorRank == 0 && (x.VectorScore == 0 || len(hit.VectorScores) != 0) {
+			t.Errorf("no cosine for %+v", x)
+		}
+	}
+	if filled == 0 {
+		t.Errorf("nothing was filled: %+v", res.Hits)
+	}
+}
