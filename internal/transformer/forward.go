@@ -19,8 +19,9 @@ type scratch struct {
 	head  []float32 // queryRows x head width: what attention gives
 }
 
-func (s *scratch) resize(c Config, tokens int) {
-	rows := roundUp(tokens, tileRows)
+// resize makes room for tokens in all, and for tiles of tile rows of a product.
+func (s *scratch) resize(c Config, tokens, tile int) {
+	rows := roundUp(tokens, tile)
 	text := roundUp(min(tokens, c.MaxPositions), tileCols)
 	head := c.Hidden / c.Heads
 	fit(&s.x, rows*c.Hidden)
@@ -97,7 +98,7 @@ func (m *Model) product(s *scratch, dst, src []float32, w Matrix, bias []float32
 	panelBytes := blocks * packBytes
 	for p := range w.rows / panelRows {
 		panel := w.packed[p*panelBytes:][:panelBytes]
-		for r := 0; r < rows; r += tileRows {
+		for r := 0; r < rows; r += m.k.dotRows {
 			m.k.dotTile(dst[r*w.rows+p*panelRows:], w.rows, s.acts[r*stride:], stride, panel, blocks)
 		}
 	}

@@ -25,9 +25,10 @@ const (
 // them give the same bits: products and sums of floats are rounded one by one,
 // in an order that is part of what a kernel is.
 type kernels struct {
-	// dotTile adds a tile of a matrix product, tileRows x panelRows, to dst, one
+	// dotTile adds a tile of a matrix product, dotRows x panelRows, to dst, one
 	// block after the other: acts holds a row of quantised activations a row of
-	// the tile, panel a panel of weights.
+	// the tile, panel a panel of weights. The number of blocks is at least 1.
+	dotRows int // a multiple of tileRows
 	dotTile func(dst []float32, dstStride int, acts []byte, actStride int, panel string, blocks int)
 
 	// mixTile writes a tile of the product of a and b, tileRows x tileCols, to
@@ -54,5 +55,5 @@ type kernels struct {
 
 // portable are the kernels in plain Go.
 func portable() kernels {
-	return kernels{dotTile: dotTile, mixTile: mixTile, quantize: quantize, softmax: softmax, gelu: gelu, norm: norm}
+	return kernels{dotRows: tileRows, dotTile: dotTile, mixTile: mixTile, quantize: quantize, softmax: softmax, gelu: gelu, norm: norm}
 }

@@ -9,6 +9,11 @@ package transformer
 //go:noescape
 func dotTileAVX2(dst []float32, dstStride int, acts []byte, actStride int, panel string, blocks int)
 
+// dotTileVNNI is dotTile in AVX-512 with VNNI.
+//
+//go:noescape
+func dotTileVNNI(dst []float32, dstStride int, acts []byte, actStride int, panel string, blocks int)
+
 // mixTileAVX2 is mixTile in AVX2.
 //
 //go:noescape

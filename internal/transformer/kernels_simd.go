@@ -12,8 +12,22 @@ func HasSIMD() bool { return cpu.X86.HasAVX2 && cpuid(1)&halfFloats != 0 }
 
 // fastest are the best kernels that the processor has.
 func fastest() kernels {
+	choices := available()
+	return choices[len(choices)-1]
+}
+
+// available are the sets of kernels that run on this processor, the fastest
+// last.
+func available() []kernels {
+	out := []kernels{portable()}
 	if !HasSIMD() {
-		return portable()
+		return out
 	}
-	return kernels{dotTile: dotTileAVX2, mixTile: mixTileAVX2, quantize: quantizeAVX2, softmax: softmaxAVX2, gelu: geluAVX2, norm: normAVX2}
+	k := kernels{dotRows: tileRows, dotTile: dotTileAVX2, mixTile: mixTileAVX2, quantize: quantizeAVX2, softmax: softmaxAVX2, gelu: geluAVX2, norm: normAVX2}
+	out = append(out, k)
+	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VNNI {
+		k.dotRows, k.dotTile = 2*tileRows, dotTileVNNI
+		out = append(out, k)
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package transformer
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -31,10 +32,13 @@ func sameBits(a, b []float32) bool {
 
 // The assembly gives the bits of the plain Go, on values of every size.
 func TestKernelsAgree(t *testing.T) {
-	if !HasSIMD() {
-		t.Skip("there are only the portable kernels here")
+	for i, k := range available()[1:] {
+		t.Run(fmt.Sprint(i), func(t *testing.T) { testKernels(t, k) })
 	}
-	fast, slow := fastest(), portable()
+}
+
+func testKernels(t *testing.T, fast kernels) {
+	slow := portable()
 	twice := func(x []float32) (a, b []float32) { return slices.Clone(x), slices.Clone(x) }
 
 	t.Run("quantize", func(t *testing.T) {
@@ -52,13 +56,15 @@ func TestKernelsAgree(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			blocks := rapid.IntRange(1, 13).Draw(t, "blocks")
 			m := packFloats(panelRows, blocks*BlockLen, drawFloats(t, "weights", panelRows*blocks*BlockLen))
-			x := drawFloats(t, "x", tileRows*blocks*BlockLen)
-			acts := make([]byte, tileRows*blocks*actBytes)
+			x := drawFloats(t, "x", fast.dotRows*blocks*BlockLen)
+			acts := make([]byte, fast.dotRows*blocks*actBytes)
 			slow.quantize(acts, x)
 			stride := rapid.IntRange(panelRows, 40).Draw(t, "stride")
-			a, b := twice(drawFloats(t, "dst", tileRows*stride))
+			a, b := twice(drawFloats(t, "dst", fast.dotRows*stride))
 			fast.dotTile(a, stride, acts, blocks*actBytes, m.packed, blocks)
-			slow.dotTile(b, stride, acts, blocks*actBytes, m.packed, blocks)
+			for r := 0; r < fast.dotRows; r += slow.dotRows {
+				slow.dotTile(b[r*stride:], stride, acts[r*blocks*actBytes:], blocks*actBytes, m.packed, blocks)
+			}
 			if !sameBits(a, b) {
 				t.Fatalf("%v\n%v", a, b)
 			}
@@ -111,14 +117,14 @@ func TestDotTileExtremes(t *testing.T) {
 			for i := scaleBytes; i < packBytes; i++ {
 				panel[i] = code
 			}
-			x := make([]float32, tileRows*BlockLen)
-			for i := range x {
-				x[i] = 127 * sign
-			}
-			acts := make([]byte, tileRows*actBytes)
-			portable().quantize(acts, x)
-			for _, k := range []kernels{portable(), fastest()} {
-				dst := make([]float32, tileRows*panelRows)
+			for _, k := range available() {
+				x := make([]float32, k.dotRows*BlockLen)
+				for i := range x {
+					x[i] = 127 * sign
+				}
+				acts := make([]byte, k.dotRows*actBytes)
+				k.quantize(acts, x)
+				dst := make([]float32, k.dotRows*panelRows)
 				k.dotTile(dst, panelRows, acts, actBytes, string(panel), 1)
 				for i, v := range dst {
 					want := 32 * 127 * sign * (float32(code&15) - 8)

@@ -96,7 +96,7 @@ func (m *Model) Embed(texts [][]int32) ([][]float32, error) {
 		s = new(scratch)
 	}
 	defer m.scratch.Put(s)
-	s.resize(m.w.Config, tokens)
+	s.resize(m.w.Config, tokens, m.k.dotRows)
 
 	m.run(s, texts)
 	return m.pool(s, texts)

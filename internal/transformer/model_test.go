@@ -37,7 +37,7 @@ func cosine(a []float32, b []float64) float64 {
 }
 
 // A model agrees with the mathematics in float64, at lengths around every tile, up to codes
-// that fall to the other side of a half; both sets of kernels give the same
+// that fall to the other side of a half; all sets of kernels give the same
 // bits.
 func TestAgainstNaive(t *testing.T) {
 	for i, c := range shapes {
@@ -46,9 +46,13 @@ func TestAgainstNaive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		slow, err := newModel(w, portable())
-		if err != nil {
-			t.Fatal(err)
+		var others []*Model
+		for _, k := range available() {
+			m, err := newModel(w, k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			others = append(others, m)
 		}
 		r := rand.New(rand.NewPCG(9, uint64(i)))
 		for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 36, 47, 48, 63, 64, 65, 69, 70} {
@@ -57,12 +61,10 @@ func TestAgainstNaive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			twin, err := slow.Embed([][]int32{ids})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !sameBits(got[0], twin[0]) {
-				t.Fatalf("%+v, %d tokens: kernels differ", c, n)
+			for i, m := range others {
+				if v, err := m.Embed([][]int32{ids}); err != nil || !sameBits(v[0], got[0]) {
+					t.Fatalf("%+v, %d tokens: kernels %d differ, or %v", c, n, i, err)
+				}
 			}
 			if cos := cosine(got[0], naive(w, ids)); !(cos > 0.9999) {
 				t.Errorf("%+v, %d tokens: cosine %v", c, n, cos)
@@ -143,8 +145,9 @@ func TestInput(t *testing.T) {
 var realShape = Config{Layers: 12, Hidden: 384, Heads: 12, Intermediate: 1536, MaxPositions: 512, Epsilon: 1e-12}
 
 func benchKernels(b *testing.B, run func(b *testing.B, k kernels)) {
-	b.Run("fastest", func(b *testing.B) { run(b, fastest()) })
-	b.Run("portable", func(b *testing.B) { run(b, portable()) })
+	for i, k := range available() {
+		b.Run([]string{"portable", "avx2", "vnni"}[i], func(b *testing.B) { run(b, k) })
+	}
 }
 
 // BenchmarkForward runs one text of the length given in tokens.

@@ -6,13 +6,14 @@ import (
 	"math"
 
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 )
 
 // The packed format, as in weights.go and quantize.go of package transformer.
 const (
-	tileRows   = 4
+	tileRows   = 4 // of mixTile, and of dotTile in AVX2
 	quads      = 8
 	scaleBytes = 32
 	lineBytes  = 32
@@ -25,6 +26,7 @@ func main() {
 	ConstraintExpr("amd64,!purego")
 	c := constants()
 	dotTile(c)
+	dotTileVNNI(c)
 	mixTile()
 	quantize(c)
 	softmax(c)
@@ -36,12 +38,12 @@ func main() {
 
 // consts are vectors of eight equal values in memory.
 type consts struct {
-	nibbles, ones16, ones8, magnitude, one, negOne Mem
-	tiny, full, order                              Mem
-	least, log2e, round, ln2High, ln2Low           Mem
-	exp                                            []Mem // coefficients of r^7 down to r^0
-	invSqrt2, erfStep                              Mem
-	erf                                            []Mem // coefficients of t^5 down to t^1, halved
+	nibbles, ones16, fours16, ones8, magnitude, one, negOne Mem
+	tiny, full, order                                       Mem
+	least, log2e, round, ln2High, ln2Low                    Mem
+	exp                                                     []Mem // coefficients of r^7 down to r^0
+	invSqrt2, erfStep                                       Mem
+	erf                                                     []Mem // coefficients of t^5 down to t^1, halved
 }
 
 func constants() consts {
@@ -54,7 +56,7 @@ func constants() consts {
 	}
 	f := func(name string, v float32) Mem { return bits(name, math.Float32bits(v)) }
 	c := consts{
-		nibbles: bits("nibbles", 0x0f0f0f0f), ones16: bits("ones16", 0x00010001), ones8: bits("ones8", 0x01010101),
+		nibbles: bits("nibbles", 0x0f0f0f0f), ones16: bits("ones16", 0x00010001), fours16: bits("fours16", 0x00040004), ones8: bits("ones8", 0x01010101),
 		magnitude: bits("magnitude", 0x7fffffff), one: f("one", 1), negOne: f("negOne", -1),
 		tiny: f("tiny", 1e-30), full: f("full", 127), order: bits("order", 0, 4, 1, 5, 2, 6, 3, 7),
 		least: f("least", -80), log2e: f("log2e", math.Log2E), round: f("round", 3<<22),
@@ -71,34 +73,31 @@ func constants() consts {
 	return c
 }
 
-// rows addresses four rows of a matrix.
-type rows struct{ base, stride, last Register }
+// rows addresses rows of a matrix: a base, and multiples of the stride that
+// with the factors 1, 2 and 4 reach every row.
+type rows struct {
+	base  Register
+	times map[int]Register
+}
 
-func loadRows(name, stride string, size int) rows {
-	r := rows{base: Load(Param(name).Base(), GP64()), stride: Load(Param(stride), GP64())}
-	last := GP64()
+func loadRows(name, stride string, size, count int) rows {
+	r := rows{base: Load(Param(name).Base(), GP64()), times: map[int]Register{1: Load(Param(stride), GP64())}}
 	if size > 1 {
-		IMUL3Q(Imm(uint64(size)), r.stride, r.stride)
+		IMUL3Q(Imm(uint64(size)), r.times[1], r.times[1])
 	}
-	LEAQ(Mem{Base: r.base, Index: r.stride, Scale: 2}, last)
-	ADDQ(r.stride, last)
-	r.last = last
+	for n := 3; n < count; n += 2 {
+		r.times[n] = GP64()
+		IMUL3Q(Imm(uint64(n)), r.times[1], r.times[n])
+	}
 	return r
 }
 
 func (r rows) at(row, disp int) Mem {
-	switch row {
-	case 0:
+	if row == 0 {
 		return Mem{Base: r.base, Disp: disp}
-	case tileRows - 1:
-		return Mem{Base: r.last, Disp: disp}
 	}
-	return Mem{Base: r.base, Index: r.stride, Scale: uint8(row), Disp: disp}
-}
-
-func (r rows) advance(by int) {
-	ADDQ(Imm(uint64(by)), r.base)
-	ADDQ(Imm(uint64(by)), r.last)
+	factor := row & -row
+	return Mem{Base: r.base, Index: r.times[row/factor], Scale: uint8(factor), Disp: disp}
 }
 
 // loop runs body n times, n at least 1, and counts n down.
@@ -113,8 +112,8 @@ func dotTile(c consts) {
 	TEXT("dotTileAVX2", NOSPLIT, "func(dst []float32, dstStride int, acts []byte, actStride int, panel string, blocks int)")
 	Pragma("noescape")
 	Doc("dotTileAVX2 is dotTile in AVX2.")
-	dst := loadRows("dst", "dstStride", 4)
-	acts := loadRows("acts", "actStride", 1)
+	dst := loadRows("dst", "dstStride", 4, tileRows)
+	acts := loadRows("acts", "actStride", 1, tileRows)
 	panel := Load(Param("panel").Base(), GP64())
 	n := Load(Param("blocks"), GP64())
 	mask, ones := YMM(), YMM()
@@ -156,18 +155,76 @@ func dotTile(c consts) {
 			}
 		}
 		ADDQ(U32(packBytes), panel)
-		acts.advance(actBytes)
+		ADDQ(Imm(actBytes), acts.base)
 	})
 	VZEROUPPER()
 	RET()
+}
+
+// dotTileVNNI takes twice the rows and all columns of a panel at once.
+func dotTileVNNI(c consts) {
+	const count = 2 * tileRows
+	TEXT("dotTileVNNI", NOSPLIT, "func(dst []float32, dstStride int, acts []byte, actStride int, panel string, blocks int)")
+	Pragma("noescape")
+	Doc("dotTileVNNI is dotTile in AVX-512 with VNNI.")
+	dst := loadRows("dst", "dstStride", 4, count)
+	acts := loadRows("acts", "actStride", 1, count)
+	panel := Load(Param("panel").Base(), GP64())
+	n := Load(Param("blocks"), GP64())
+	mask, ones, halves := ZMM(), ZMM(), ZMM()
+	VPBROADCASTD(c.nibbles, mask)
+	VPBROADCASTD(c.ones16, ones)
+	// A shift by nothing below and by four bits above.
+	VPBROADCASTD(c.fours16, halves.AsY())
+	VPXORD(Z31, Z31, Z31)
+	VINSERTI64X4(Imm(1), halves.AsY(), Z31, halves)
+	loop("block", n, func() {
+		var acc [count]VecVirtual
+		for r := range acc {
+			acc[r] = ZMM()
+			VPBROADCASTD(acts.at(r, 4), acc[r])
+			VPMADDWD(ones, acc[r], acc[r])
+		}
+		w, t := ZMM(), ZMM()
+		for q := range quads {
+			VBROADCASTI64X4(Mem{Base: panel, Disp: scaleBytes + q*lineBytes}, w)
+			VPSRLVW(halves, w, w)
+			VPANDD(mask, w, w)
+			for r := range acc {
+				dotBytes(acts.at(r, actHeader+4*q), w, acc[r])
+			}
+		}
+		VCVTPH2PS(Mem{Base: panel}, w)
+		for r, sum := range acc {
+			VCVTDQ2PS(sum, sum)
+			VMULPS_BCST(acts.at(r, 0), w, t)
+			VMULPS(t, sum, sum)
+			VADDPS(dst.at(r, 0), sum, sum)
+			VMOVUPS(sum, dst.at(r, 0))
+		}
+		ADDQ(U32(packBytes), panel)
+		ADDQ(Imm(actBytes), acts.base)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// dotBytes adds to each lane of acc the product of four unsigned bytes of w and
+// the four signed ones at m. The assembler's tables end before this
+// instruction.
+func dotBytes(m Mem, w, acc Register) {
+	Instruction(&ir.Instruction{
+		Opcode: "VPDPBUSD", Suffixes: []string{"BCST"},
+		Operands: []Op{m, w, acc}, Inputs: []Op{m, w, acc}, Outputs: []Op{acc},
+	})
 }
 
 func mixTile() {
 	TEXT("mixTileAVX2", NOSPLIT, "func(dst []float32, dstStride int, a []float32, aStride int, b []float32, bStride int, n int)")
 	Pragma("noescape")
 	Doc("mixTileAVX2 is mixTile in AVX2.")
-	dst := loadRows("dst", "dstStride", 4)
-	a := loadRows("a", "aStride", 4)
+	dst := loadRows("dst", "dstStride", 4, tileRows)
+	a := loadRows("a", "aStride", 4, tileRows)
 	b := Load(Param("b").Base(), GP64())
 	step := Load(Param("bStride"), GP64())
 	SHLQ(Imm(2), step)
@@ -191,7 +248,7 @@ func mixTile() {
 			VMULPS(b1, x, x)
 			VADDPS(x, acc[r][1], acc[r][1])
 		}
-		a.advance(4)
+		ADDQ(Imm(4), a.base)
 		ADDQ(step, b)
 	})
 	for r := range acc {
