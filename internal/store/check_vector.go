@@ -60,7 +60,7 @@ func (tx *ReadTx) checkVectors() (findings []string, err error) {
 			find("has no record")
 		case len(raw) != 4*sp.dimension:
 			find("has another size than its space says")
-		case !(norm > 0) || math.IsInf(norm, 0) || math.Abs(normOf(values)-norm) > 1e-6*norm:
+		case !(norm > 0) || math.IsInf(norm, 0) || !(math.Abs(normOf(values)-norm) <= 1e-6*norm):
 			find("has another length than it says")
 		}
 		return nil
