@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -145,8 +146,59 @@ func TestCallersClient(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "308") || !strings.Contains(err.Error(), other.URL) {
 		t.Error(err)
 	}
-	if theirs.CheckRedirect == nil || c.own != nil || c.Close() != nil {
+	if theirs.CheckRedirect(nil, nil) != nil || c.own != nil || c.Close() != nil {
 		t.Error("the caller's client was taken over")
+	}
+}
+
+// TestClose: the connections of a client of its own end with it.
+func TestClose(t *testing.T) {
+	closed := make(chan bool, 1)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- true
+		}
+	}
+	server.Start()
+	c, err := New("test", server.URL, endpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Post(t.Context(), "x", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the connection is still open")
+	}
+	server.Close()
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestContextFirst: when the context has ended, that is what the error says,
+// whatever the connection says.
+func TestContextFirst(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	odd := errors.New("odd")
+	theirs := &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+		cancel()
+		return nil, odd
+	})}
+	c, err := New("test", "http://localhost", endpoint.Options{Client: theirs, Tries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Post(ctx, "x", 1, nil)
+	if !errors.Is(err, context.Canceled) || errors.Is(err, odd) || !strings.Contains(err.Error(), "before that: test at http://localhost: odd") {
+		t.Error(err)
 	}
 }
 
@@ -203,7 +255,7 @@ func TestAuthorization(t *testing.T) {
 		if _, err := client.Post(t.Context(), "x", 1, nil); err != nil || got != c.want {
 			t.Errorf("%s: %q, not %q: %v", name, got, c.want, err)
 		}
-		if s := client.Service(); strings.Contains(s, "p:w") || strings.Contains(s, "version") {
+		if s := client.Service() + client.base.String(); strings.Contains(s, "p:w") {
 			t.Error(s)
 		}
 		if err := client.Close(); err != nil {
