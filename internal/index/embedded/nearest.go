@@ -75,7 +75,9 @@ func (v *view) Nearest(q index.VectorQuery, f index.Filter) (res index.VectorRes
 }
 
 func (n *nearest) release() {
-	clear(n.kinds)
+	for i := range n.kinds {
+		n.kinds[i] = nearKind{filter: vecFilter{buf: n.kinds[i].filter.buf}}
+	}
 	clear(n.runs)
 	n.v, n.q, n.f, n.text, n.values = nil, nil, nil, nil, nil
 	nearests.Put(n)
@@ -86,8 +88,10 @@ func (n *nearest) open() bool {
 	n.kinds = slices.Grow(n.kinds[:0], len(n.f.Kinds))
 	n.runs = n.runs[:0]
 	for _, kind := range n.f.Kinds {
-		n.kinds = append(n.kinds, nearKind{key: vecKey{n.q.Space, n.f.Namespace, kind}})
+		n.kinds = n.kinds[:len(n.kinds)+1]
 		k := &n.kinds[len(n.kinds)-1]
+		// The storage of a filter outlives the search.
+		*k = nearKind{key: vecKey{n.q.Space, n.f.Namespace, kind}, filter: vecFilter{buf: k.filter.buf}}
 		for _, seg := range n.v.vecSegs {
 			from, to := seg.group(k.key)
 			for i := from; i < to; i++ {
@@ -131,8 +135,11 @@ const (
 	// of a scan.
 	lookUpCost = 6
 	// probeShare: a search through lists looks at this many times the square
-	// root of the rows: 16 lists of an index with twice as many lists as that.
-	probeShare = 8
+	// root of the rows, as 24 lists hold when there are twice the root of them.
+	probeShare = 12
+	// probeLeast is how many rows that pass a search through lists looks at at
+	// least, unless it is more than it would without a filter.
+	probeLeast = 1200
 )
 
 // run searches all runs. It says whether every row that passes was looked at.
@@ -212,11 +219,11 @@ func (n *nearest) probe() (exact bool, err error) {
 	// not in proportion. Rows that pass are counted rather than lists, so that a
 	// filter that leaves out the query's own neighbourhood makes it look further.
 	share := min(passing/float64(rows), 1)
-	want := probeShare * math.Sqrt(float64(rows)) * limitShare(n.q.Limit)
-	least, enough := int(want), int(want*math.Sqrt(share))
+	want := probeShare * math.Sqrt(float64(rows))
+	enough := max(want*math.Pow(share, 0.75), min(want, probeLeast)) * limitShare(n.q.Limit)
 	seen, passed := 0, 0
 	for h.len() > 0 {
-		if seen >= least && passed >= enough && n.top.full() {
+		if seen >= int(want) && passed >= int(enough) && n.top.full() {
 			return false, nil
 		}
 		ri, list := h.pop()

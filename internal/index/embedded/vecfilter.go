@@ -19,7 +19,7 @@ type vecFilter struct {
 	// With passSet and no ids: the ids from base on, as bits.
 	bits []uint64
 	base int64
-	q    *index.VectorQuery
+	buf  []uint64 // storage of bits
 }
 
 type passMode uint8
@@ -35,7 +35,12 @@ const (
 // it ids are searched for one by one.
 const maxBits = 1 << 27
 
-func (f *vecFilter) none() { *f = vecFilter{mode: passNone} }
+// reset makes the filter pass what lies in scopes.
+func (f *vecFilter) reset(mode passMode, scopes []int64) {
+	*f = vecFilter{mode: mode, scopes: scopes, buf: f.buf}
+}
+
+func (f *vecFilter) none() { f.reset(passNone, nil) }
 
 // tests says whether rows have to be tested one by one.
 func (f *vecFilter) tests() bool { return f.mode != passScope || f.count < f.total }
@@ -43,20 +48,30 @@ func (f *vecFilter) tests() bool { return f.mode != passScope || f.count < f.tot
 // share is about which part of the records passes.
 func (f *vecFilter) share() float64 { return float64(f.count) / float64(max(f.total, 1)) }
 
-// pass says whether a row passes.
-func (f *vecFilter) pass(r *run, row uint32) bool {
+// choose appends those of the rows from..to that pass.
+func (f *vecFilter) choose(dst []uint32, r *run, from, to uint32) []uint32 {
 	switch f.mode {
 	case passScope:
-		return f.inScope(r, row)
+		for row := from; row < to; row++ {
+			if f.inScope(r, row) {
+				dst = append(dst, row)
+			}
+		}
 	case passSet:
-		at := uint64(r.ids[row] - f.base)
-		return at < uint64(len(f.bits))*64 && f.bits[at/64]&(1<<(at%64)) != 0
+		size := uint64(len(f.bits)) * 64
+		for i, id := range r.ids[from:to] {
+			if at := uint64(id - f.base); at < size && f.bits[at/64]>>(at%64)&1 != 0 {
+				dst = append(dst, from+uint32(i))
+			}
+		}
 	case passIDs:
-		_, ok := slices.BinarySearch(f.ids, r.ids[row])
-		return ok && f.inScope(r, row)
-	default:
-		return false
+		for row := from; row < to; row++ {
+			if _, ok := slices.BinarySearch(f.ids, r.ids[row]); ok && f.inScope(r, row) {
+				dst = append(dst, row)
+			}
+		}
 	}
+	return dst
 }
 
 // inScope says whether a row's scope is among those asked for.
@@ -72,7 +87,7 @@ func (f *vecFilter) inScope(r *run, row uint32) bool {
 
 // evaluate works a filter out over the records of a kind.
 func (f *vecFilter) evaluate(q *index.VectorQuery, flt *index.Filter, k *searchKind) {
-	*f = vecFilter{mode: passScope, scopes: flt.Scopes, q: q}
+	f.reset(passScope, flt.Scopes)
 	tails := false
 	for _, p := range k.parts {
 		f.total += int(p.hi - p.lo)
@@ -129,6 +144,15 @@ func (f *vecFilter) among(k *searchKind, ids []int64) []int64 {
 // each calls g with the id of every record of a kind that passes.
 func (f *vecFilter) each(k *searchKind, g func(id int64)) {
 	for _, p := range k.parts {
+		if p.filter.mode == filterSome && p.seg.del.count == 0 {
+			ids := column[int64](p.seg.sec[secIDs])[p.lo:p.hi]
+			for w, b := range p.filter.bits {
+				for ; b != 0; b &= b - 1 {
+					g(ids[w*64+bits.TrailingZeros64(b)])
+				}
+			}
+			continue
+		}
 		if p.filter.mode == filterSome {
 			for w, b := range p.filter.bits {
 				for ; b != 0; b &= b - 1 {
@@ -145,6 +169,17 @@ func (f *vecFilter) each(k *searchKind, g func(id int64)) {
 			}
 		}
 	}
+}
+
+// addBits is each for bits: it sets that of every record that passes.
+func (f *vecFilter) addBits(k *searchKind) {
+	set, base, n := f.bits, f.base, 0
+	f.each(k, func(id int64) {
+		at := uint64(id - base)
+		set[at/64] |= 1 << (at % 64)
+		n++
+	})
+	f.count = n
 }
 
 // collect turns the records that pass into bits, or into a list when few do or
@@ -167,14 +202,11 @@ func (f *vecFilter) collect(k *searchKind) {
 		return
 	}
 	f.mode, f.base = passSet, low
-	f.bits = make([]uint64, (span+63)/64)
-	f.count = 0
-	f.each(k, func(id int64) {
-		at := uint64(id - low)
-		f.bits[at/64] |= 1 << (at % 64)
-		f.count++
-	})
-	if f.count == 0 {
+	words := int((span + 63) / 64)
+	f.bits = slices.Grow(f.buf[:0], words)[:words]
+	f.buf = f.bits
+	clear(f.bits)
+	if f.addBits(k); f.count == 0 {
 		f.none()
 	}
 }

@@ -185,11 +185,9 @@ func (s *scanner) scan(r *run, from, to uint32) (passed int, err error) {
 			passed += int(n)
 			continue
 		}
-		rows := s.rows[:0]
-		for row := from; row < from+n; row++ {
-			if r.kind.filter.pass(r, row) && (clean || !r.dead(row)) {
-				rows = append(rows, row)
-			}
+		rows := r.kind.filter.choose(s.rows[:0], r, from, from+n)
+		if !clean {
+			rows = slices.DeleteFunc(rows, r.dead)
 		}
 		passed += len(rows)
 		if err := s.scanRows(r, rows); err != nil {
