@@ -73,8 +73,8 @@ func Open(data string, options *Options) (*Embedder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("local: %w", err)
 	}
-	if card.Name == "" || card.Layers == 0 {
-		return nil, fmt.Errorf("local: %w: %q is no encoder with a name", modelfile.ErrFormat, card.Name)
+	if card.Name == "" || card.Layers < 1 || card.Dimension < 1 || card.MaxTokens < 1 {
+		return nil, fmt.Errorf("local: %w: %q is no encoder with a name, a dimension and a limit", modelfile.ErrFormat, card.Name)
 	}
 	e := &Embedder{file: file, card: card, threads: max(1, o.Threads)}
 	e.load = sync.OnceValues(e.read)
@@ -86,7 +86,7 @@ func (e *Embedder) read() (*engine, error) {
 	positions, _ := e.file.Section(transformer.SectionPositions)
 	weights, err := transformer.ReadWeights(transformer.Config{
 		Layers: e.card.Layers, Hidden: e.card.Dimension, Heads: e.card.Heads, Intermediate: e.card.Intermediate,
-		MaxPositions: len(positions) / 4 / max(1, e.card.Dimension), Epsilon: e.card.Epsilon,
+		MaxPositions: len(positions) / 4 / e.card.Dimension, Epsilon: e.card.Epsilon,
 	}, e.file.Section)
 	if err != nil {
 		return nil, fmt.Errorf("local: %w: %w", modelfile.ErrFormat, err)
@@ -102,10 +102,10 @@ func (e *Embedder) read() (*engine, error) {
 	if pieces.Len() != model.Vocabulary() {
 		return nil, fmt.Errorf("local: %w: %d pieces and vectors of %d", modelfile.ErrFormat, pieces.Len(), model.Vocabulary())
 	}
-	g := &engine{model: model, pieces: pieces, most: model.Config().MaxPositions, prefix: map[embed.Purpose][]int32{}}
-	if e.card.MaxTokens > 0 {
-		g.most = min(g.most, e.card.MaxTokens)
+	if n := model.Config().MaxPositions; n < e.card.MaxTokens {
+		return nil, fmt.Errorf("local: %w: %d positions for %d tokens", modelfile.ErrFormat, n, e.card.MaxTokens)
 	}
+	g := &engine{model: model, pieces: pieces, most: e.card.MaxTokens, prefix: map[embed.Purpose][]int32{}}
 	for purpose, text := range map[embed.Purpose]string{embed.Query: e.card.Query, embed.Passage: e.card.Passage} {
 		ids, cut := pieces.Encode(nil, text, g.most-specials)
 		if cut < len(text) || len(ids) >= g.most-specials {

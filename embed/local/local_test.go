@@ -288,3 +288,28 @@ func TestDamage(t *testing.T) {
 		t.Errorf("a flipped bit: %v", err)
 	}
 }
+
+// FuzzDamage changes a few bytes of a model file, which only Verify would see:
+// any text is embedded or gives an error.
+func FuzzDamage(f *testing.F) {
+	data := write(f, smallSections(f))
+	f.Add(uint32(20), []byte("xx"), "the 天气")
+	f.Add(uint32(700), []byte{0xff, 0x7f, 0x80}, "abc")
+	f.Add(uint32(len(data)-6), []byte{0, 0, 0xc0, 0x7f}, "")
+	f.Fuzz(func(t *testing.T, at uint32, change []byte, text string) {
+		b := []byte(data)
+		copy(b[int(at)%len(b):], change)
+		e, err := Open(string(b), nil)
+		if err != nil {
+			return
+		}
+		kept, cut := e.Limit(text, embed.Query)
+		if !strings.HasPrefix(text, kept) || cut != (kept != text) {
+			t.Errorf("kept %q of %q, cut %v", kept, text, cut)
+		}
+		v, err := e.Embed(t.Context(), []string{text, "a"}, embed.Query)
+		if err == nil && (len(v) != 2 || !(math.Abs(dot(v[0], v[0])-1) < 1e-5)) {
+			t.Errorf("%d vectors, the first of square length %v", len(v), dot(v[0], v[0]))
+		}
+	})
+}
