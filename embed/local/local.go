@@ -116,11 +116,17 @@ func (e *Embedder) read() (*engine, error) {
 	return g, nil
 }
 
+// Accelerated says whether there are kernels in assembly for this processor.
+// Without, a text takes some thirty times as long, and what embeds by a table of
+// words alone may serve better.
+func Accelerated() bool { return transformer.HasSIMD() }
+
 // Dimension is the length of a vector.
 func (e *Embedder) Dimension() int { return e.card.Dimension }
 
-// MaxTokens is the number of tokens that the model reads of a text, with the
-// prefix and the two around it. Limit says where that ends.
+// MaxTokens is the number of tokens that the model reads of a text, counting the
+// prefix of its purpose and the two special tokens around it. Limit says where
+// in a text that ends.
 func (e *Embedder) MaxTokens() int { return e.card.MaxTokens }
 
 // ModelID names the model. It changes whenever the vectors do, whether by other
