@@ -5,28 +5,19 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"testing"
 
 	"github.com/loci-memory/loci/embed"
+	"github.com/loci-memory/loci/models/e5small"
 )
 
-// realModel opens the model of package models/e5small, which is a module of its
-// own and thus not always there.
-func realModel(tb testing.TB, o *Options) *Embedder {
+// realModel opens the built-in model.
+func realModel(tb testing.TB) *Embedder {
 	tb.Helper()
-	data, err := os.ReadFile("../../models/e5small/e5small.bin")
-	if errors.Is(err, fs.ErrNotExist) {
-		tb.Skip("the module of models is not beside this one")
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	e, err := Open(string(data), o)
+	e, err := Open(e5small.Data(), nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -77,7 +68,7 @@ const (
 // The built-in model gives the vectors of the float reference, keeps the
 // similarities between them, and always gives the same bits.
 func TestGolden(t *testing.T) {
-	e := realModel(t, nil)
+	e := realModel(t)
 	bits := sha256.New()
 	var want, got [][]float32
 	for _, g := range golden(t) {
@@ -124,21 +115,16 @@ func TestGolden(t *testing.T) {
 }
 
 func BenchmarkOpen(b *testing.B) {
-	data, err := os.ReadFile("../../models/e5small/e5small.bin")
-	if err != nil {
-		b.Skip("the module of models is not beside this one")
-	}
-	model := string(data)
 	b.Run("open", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := Open(model, nil); err != nil {
+			if _, err := Open(e5small.Data(), nil); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("load", func(b *testing.B) {
 		for b.Loop() {
-			e, err := Open(model, nil)
+			e, err := Open(e5small.Data(), nil)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -151,7 +137,7 @@ func BenchmarkOpen(b *testing.B) {
 
 // BenchmarkEmbed embeds the golden texts, one at a time and all in one call.
 func BenchmarkEmbed(b *testing.B) {
-	e := realModel(b, nil)
+	e := realModel(b)
 	var texts []string
 	tokens := 0
 	for _, g := range golden(b) {
