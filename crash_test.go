@@ -32,6 +32,8 @@ func TestCrashChild(t *testing.T) {
 		childLoad(t, args[0], args[1])
 	case "rebuild":
 		childRebuild(t, args[0], args[1])
+	case "embed":
+		childEmbed(t, args[0], args[1])
 	case "backup", "restore", "import":
 		childTransfer(t, role, args[0], args[1])
 	case "open":
