@@ -49,7 +49,7 @@ type SearchRequest struct {
 	RecencyWeight    float64     `json:"recency_weight,omitempty"`   // adds up to this share of the best score to new records
 	StrengthWeight   float64     `json:"strength_weight,omitempty"`  // likewise to strong memories
 	GraphWeight      float64     `json:"graph_weight,omitempty"`     // weight of a path of what the graph relates to the best text hits
-	WithTotal        bool        `json:"with_total,omitempty"`       // count all matching records
+	WithTotal        bool        `json:"with_total,omitempty"`       // count all records that match by text
 	Explain          bool        `json:"explain,omitempty"`
 	NoText           bool        `json:"no_text,omitempty"`             // leave the text path out
 	NoVector         bool        `json:"no_vector,omitempty"`           // leave the vector path out
@@ -75,13 +75,16 @@ type SearchHit struct {
 	Key       string   `json:"key"` // "kind:id"; "thread:name" when grouped by thread
 	Score     float64  `json:"score"`
 	TextScore *float64 `json:"text_score,omitempty"` // BM25 score of the text path
-	// VectorScores are the cosines by space of the vector path.
+	// VectorScores are the cosines by space of what the vector path found; empty
+	// for what it did not find, and when it did not run.
 	VectorScores map[string]float64 `json:"vector_scores"`
-	RerankScore  *float64           `json:"rerank_score,omitempty"`
-	Record       any                `json:"record,omitempty"`      // *Memory, *Entity, *Relation, *Event or *Chunk, by kind
-	NoteChunks   *int64             `json:"note_chunks,omitempty"` // how many chunks of the hit's note match
-	TopChunks    []ChunkRef         `json:"top_chunks,omitempty"`  // the best of them among the candidates, the hit itself first
-	Explain      *Explain           `json:"explain,omitempty"`
+	// RerankScore is the reranker's, and then Score is too. Hits that it was not
+	// sent stand behind: their scores are below the lowest that it gave.
+	RerankScore *float64   `json:"rerank_score,omitempty"`
+	Record      any        `json:"record,omitempty"`      // *Memory, *Entity, *Relation, *Event or *Chunk, by kind
+	NoteChunks  *int64     `json:"note_chunks,omitempty"` // how many chunks of the hit's note match
+	TopChunks   []ChunkRef `json:"top_chunks,omitempty"`  // the best of them among the candidates, the hit itself first
+	Explain     *Explain   `json:"explain,omitempty"`
 }
 
 // ChunkRef names a chunk of a note.
@@ -151,6 +154,6 @@ type SearchResult struct {
 	Hits            []SearchHit       `json:"hits"`
 	Revision        int64             `json:"revision"`         // the store's revision the records were read at
 	IndexedRevision int64             `json:"indexed_revision"` // the revision the index answered at
-	Total           *int64            `json:"total,omitempty"`
+	Total           *int64            `json:"total,omitempty"`  // records that match by text; absent without the text path
 	Diagnostics     SearchDiagnostics `json:"diagnostics"`
 }

@@ -16,8 +16,10 @@ const (
 	scoreVectorWeight = 0.67
 	// rrfVectorWeight is the same under reciprocal rank fusion.
 	rrfVectorWeight = 1.0
-	// fillGaps has score fusion ask each path about what only the other found.
-	fillGaps = true
+	// fillBest is how many of each path's own finds, from its best, score fusion
+	// asks the other path about. What comes behind them has little chance of being
+	// among the hits, and each question costs some microseconds. 0: none.
+	fillBest = 32
 )
 
 // fusedHit is a candidate after fusion.
@@ -85,7 +87,7 @@ func (r *searchRun) fuse(v *vectorPath) ([]fusedHit, error) {
 		h.vectorRank, h.cosine = i+1, found.cosine
 		h.vectorNeighbourAdd, h.vectorThreadAdd = found.neighbourAdd, found.threadAdd
 	}
-	if r.p.fusion == FusionScore && fillGaps {
+	if r.p.fusion == FusionScore {
 		r.fillText(hits, text.Scores)
 		if err := r.fillVectors(v, hits, vector.Scores); err != nil {
 			return nil, err
@@ -167,14 +169,15 @@ func (r *searchRun) textScores() []float64 {
 	return scores
 }
 
-// fillText gives records that only the vector path found the text score that they
-// have, but never more than the worst that the text path found. A text path that
-// found all that there is says itself that they have none.
+// fillText gives the best of the records that only the vector path found the text
+// score that they have, but never more than the worst that the text path found,
+// and the others none. A text path that found all that there is says itself that
+// they have none.
 func (r *searchRun) fillText(hits []fusedHit, scores []float64) {
-	if !r.d.TextUsed {
+	if !r.d.TextUsed || fillBest == 0 {
 		return
 	}
-	worst := 0.0
+	worst, room := 0.0, fillBest
 	if n := len(r.text); n > 0 {
 		worst = scores[n-1]
 	}
@@ -185,9 +188,10 @@ func (r *searchRun) fillText(hits []fusedHit, scores []float64) {
 			continue
 		}
 		scores[i] = 0
-		if r.every || r.view == nil {
+		if r.every || r.view == nil || room == 0 {
 			continue
 		}
+		room--
 		for _, term := range r.view.Explain(q, hits[i].ID, r.f.Namespace, hits[i].Kind) {
 			scores[i] += term.Score
 		}
@@ -196,15 +200,20 @@ func (r *searchRun) fillText(hits []fusedHit, scores []float64) {
 	}
 }
 
-// fillVectors gives records that only the text path found the cosine that they
-// have, if the vector path may look at them.
+// fillVectors gives the best of the records that only the text path found the
+// cosine that they have, if the vector path may look at them.
 func (r *searchRun) fillVectors(v *vectorPath, hits []fusedHit, scores []float64) (err error) {
 	var buf []float32
+	room := fillBest
 	for i := range hits {
 		h := &hits[i]
+		if room == 0 {
+			return nil
+		}
 		if h.vectorRank > 0 || !v.sees(h.ID) || !slices.Contains(r.scope.kinds, h.Kind) {
 			continue
 		}
+		room--
 		var ok bool
 		if h.cosine, buf, ok, err = r.cosine(v, h.ID, buf); err != nil {
 			return err

@@ -2,12 +2,14 @@ package loci
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -74,17 +76,28 @@ func (n *naiveFusion) fused(fusion Fusion, window int, textWeight, vectorWeight 
 	if len(text) > 0 {
 		worst = words[text[len(text)-1]]
 	}
-	for id := range out {
-		if !slices.Contains(text, id) {
+	only := func(ids, others []ID) []ID {
+		return slices.DeleteFunc(slices.Clone(ids), func(id ID) bool { return slices.Contains(others, id) })
+	}
+	for i, id := range only(vector, text) {
+		words[id] = 0
+		if i < fillBest && len(n.text) >= window {
 			words[id] = min(n.bm25[id], worst)
-			if len(n.text) < window {
-				words[id] = 0
-			}
 		}
+	}
+	for i, id := range only(text, vector) {
+		if i < fillBest {
+			cosines[id] = n.cosines[id]
+		}
+	}
+	for _, id := range vector {
 		cosines[id] = n.cosines[id]
 	}
 	for path, weight := range map[*map[ID]float64]float64{&words: textWeight, &cosines: vectorWeight} {
 		low, top := math.Inf(1), math.Inf(-1)
+		if path == &words && len(text) == 0 {
+			continue
+		}
 		for _, s := range *path {
 			low, top = min(low, s), max(top, s)
 		}
@@ -118,7 +131,7 @@ func TestFusionProperties(t *testing.T) {
 	rememberAll(t, h.DB, ins...)
 	h.sync()
 	rapid.Check(t, func(rt *rapid.T) {
-		query := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 1, 3).Draw(rt, "query"), " ")
+		query := strings.Join(rapid.SliceOfN(rapid.SampledFrom(append(words, "unheard", "of")), 1, 3).Draw(rt, "query"), " ")
 		filter := scoped(rapid.SliceOfNDistinct(rapid.SampledFrom(scopes), 1, 4, rapid.ID[string]).Draw(rt, "scopes")...)
 		n := newNaiveFusion(t, h, query, filter)
 		limit := rapid.IntRange(1, 90).Draw(rt, "limit")
@@ -182,4 +195,64 @@ func TestFillText(t *testing.T) {
 	if filled == 0 {
 		t.Errorf("nothing was filled: %+v", res.Hits)
 	}
+}
+
+// TestGraphPathFromVectors walks the graph from what only vectors found.
+func TestGraphPathFromVectors(t *testing.T) {
+	h := newHybrid(t, EncodingSQ8, nil)
+	ids := entities(t, h.DB, "Lothair", "Ermengarde")
+	relate(t, h.DB, relates(ids[0], "mother", ids[1]))
+	start := about(t, h.DB, PublicScope, "a beacon on the hill", "lothair")
+	related := about(t, h.DB, PublicScope, "she died in the spring", "ermengarde")
+	h.sync()
+	for _, fusion := range []Fusion{"", FusionRRF, FusionScore} {
+		req := SearchRequest{Query: "pharos", Kinds: []Kind{KindMemory}, Fusion: fusion, Explain: true, Limit: new(2), CandidateLimit: new(2), GraphWeight: 0.5}
+		res := search(t, h.DB, req)
+		if got := hitIDs(res); !slices.Equal(got, []ID{start, related}) || res.Hits[1].Explain.GraphAdd <= 0 {
+			t.Errorf("%s: %v, %+v", fusion, got, res.Hits)
+		}
+	}
+}
+
+// TestSearchWhileSpacesComeAndGo searches while the space is deleted, registered
+// and filled again. Every search answers by text, and no vector of another space
+// is ever taken for one of its own.
+func TestSearchWhileSpacesComeAndGo(t *testing.T) {
+	h := newHybrid(t, EncodingSQ8, nil)
+	remember(t, h.DB, "lighthouse", "a beacon", "the sea")
+	var searchers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 3 {
+		searchers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for _, req := range []SearchRequest{{Query: "lighthouse"}, {Query: "lighthouse", Prune: &GraphPrune{Root: 4, Depth: 1, Limit: 1}}} {
+					res, err := h.Search(t.Context(), req)
+					if err != nil && !errors.Is(err, ErrNotFound) {
+						t.Error(err)
+						return
+					}
+					if err == nil && (len(res.Hits) == 0 || res.Hits[0].Score <= 0 || !res.Diagnostics.TextUsed) {
+						t.Errorf("%+v", res)
+						return
+					}
+				}
+			}
+		})
+	}
+	for i := range 12 {
+		if i == 5 {
+			entities(t, h.DB, "Lighthouse")
+		}
+		h.sync()
+		must[*Receipt[bool]](t)(h.Embeddings().DeleteSpace(t.Context(), hybridSpace))
+		h.space(hybridSpace, []VectorEncoding{EncodingSQ8, EncodingF32}[i%2])
+		h.bind(hybridSpace, nil)
+	}
+	close(stop)
+	searchers.Wait()
 }

@@ -31,9 +31,12 @@ func (c Column) ByRank() []float64 {
 // scaled to 0..1 over the scores that are known, times weight, and nothing where
 // it is not known. With every gap filled the lowest candidate is the worst of
 // all; with none filled it is the worst that the path found, which then counts no
-// more than what it did not find.
+// more than what it did not find. A path that found none of them adds nothing.
 func (c Column) ByScore() []float64 {
 	out := make([]float64, len(c.Scores))
+	if !slices.ContainsFunc(c.Ranks, func(r int) bool { return r > 0 }) {
+		return out
+	}
 	low, top := math.Inf(1), math.Inf(-1)
 	for _, s := range c.Scores {
 		if !math.IsNaN(s) {

@@ -21,6 +21,7 @@ func TestColumn(t *testing.T) {
 		{Column{2, []int{1, 2, 0}, []float64{9, 5, 1}}, []float64{2.0 / 61, 2.0 / 62, 0}, []float64{2, 1, 0}},
 		{Column{0.5, []int{1, 2}, []float64{0.3, 0.3}}, []float64{0.5 / 61, 0.5 / 62}, []float64{0.5, 0.5}},
 		{Column{1, []int{0}, []float64{nan}}, []float64{0}, []float64{0}},
+		{Column{1, []int{0, 0}, []float64{0, 0}}, []float64{0, 0}, []float64{0, 0}},
 		{Column{1, []int{2, 1}, []float64{-0.5, 0.5}}, []float64{1.0 / 62, 1.0 / 61}, []float64{0, 1}},
 	} {
 		if got := c.column.ByRank(); !slices.Equal(got, c.byRank) {
@@ -81,6 +82,9 @@ func TestColumnProperties(t *testing.T) {
 			}
 		}
 		c.Scores = gaps
+		if len(ranks) > 0 {
+			ranks[0] = 1 // else the path adds nothing
+		}
 		byScore := c.ByScore()
 		for i := range gaps {
 			if byScore[i] < 0 || byScore[i] > weight*(1+1e-12) || math.IsNaN(gaps[i]) && byScore[i] != 0 {
