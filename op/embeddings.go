@@ -83,10 +83,9 @@ type VectorQuery struct {
 
 // VectorStatus says how far a namespace has its vectors.
 type VectorStatus struct {
-	Space      string            `json:"space"`       // that was looked at
-	Namespace  bool              `json:"namespace"`   // the namespace's switch, over those of its tiers
-	EmbedderOn bool              `json:"embedder_on"` // an embedder is bound to the space
-	Tiers      []loci.TierStatus `json:"tiers"`
+	Space   string            `json:"space"`   // that was looked at
+	Enabled bool              `json:"enabled"` // the namespace's switch, over those of its tiers
+	Tiers   []loci.TierStatus `json:"tiers"`
 }
 
 // VectorSync asks to give vectors to what lacks them.
@@ -255,13 +254,7 @@ func vectorStatus(ctx context.Context, db *loci.DB, in VectorQuery) (VectorStatu
 	if out.Tiers, err = db.Embeddings().Status(ctx, namespace, space); err != nil {
 		return VectorStatus{}, err
 	}
-	if out.Namespace, err = db.Embeddings().NamespaceVectorization(ctx, namespace); err != nil {
-		return VectorStatus{}, err
-	}
-	bound, err := boundSpaces(ctx, db)
-	for _, name := range bound {
-		out.EmbedderOn = out.EmbedderOn || name == space
-	}
+	out.Enabled, err = db.Embeddings().NamespaceVectorization(ctx, namespace)
 	return out, err
 }
 

@@ -24,7 +24,7 @@ func main() {
 // deps wires the command line to the rest of the program.
 func deps(args []string) cli.Deps {
 	return cli.Deps{
-		Args: args, Version: version(), Serve: serve,
+		Args: args, Version: version(), Serve: serve, Model: model,
 		Extra: []func(*cli.App) *cobra.Command{demoCommand, benchCommand, evalCommand},
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/embed"
 	"github.com/loci-memory/loci/internal/cli"
 	"github.com/loci-memory/loci/internal/httpapi"
 	"github.com/loci-memory/loci/op"
@@ -34,6 +35,9 @@ type sample struct {
 	args  []string // the same as a command line; empty: loci call OP INPUT
 	code  loci.Code
 	want  string // part of the result
+	// embedder has a model bound while the operation runs, and left unbound
+	// otherwise.
+	embedder bool
 }
 
 const day = "86400000000"
@@ -175,6 +179,45 @@ var samples = []sample{
 	{op: "notes.delete_by_filter", input: `{"all":true,"filter":{"tags":["crew"]}}`, args: []string{"notes", "delete-by-filter", "--all", "--tags", "crew"}, want: `"value":1`},
 	{op: "notes.unset_root", input: `{}`, args: []string{"notes", "unset-root"}, want: `"value":true`},
 	{op: "notes.unset_root", input: `{}`, args: []string{"notes", "unset-root"}, want: `"value":false`},
+	{op: "embeddings.status", input: `{}`, args: []string{"embeddings", "status"}, code: loci.ErrNotFound},
+	{op: "embeddings.register_space", input: `{"id":"s","model":"m 1","dimension":3}`,
+		args: []string{"embeddings", "register-space", "--id", "s", "--model", "m 1", "--dimension", "3"}, want: `"encoding":"sq8"`},
+	{op: "embeddings.register_space", input: `{"id":"s","model":"m 2","dimension":3}`, code: loci.ErrConflict},
+	{op: "embeddings.register_space", input: `{"id":"t","model":"m","dimension":0}`, code: loci.ErrValidation},
+	{op: "embeddings.register_space", input: `{"id":"t","model":"m","dimension":2,"encoding":"f16"}`, code: loci.ErrValidation},
+	{op: "embeddings.spaces", input: `{}`, args: []string{"embeddings", "spaces"}, want: `"model":"m 1"`},
+	{op: "embeddings.embedder_space", input: `{"space":"s"}`, args: []string{"embeddings", "embedder-space", "s"}, want: `"dimension":3`},
+	{op: "embeddings.embedder_space", input: `{"space":"t"}`, args: []string{"embeddings", "embedder-space", "t"}, want: `{}`},
+	{op: "embeddings.set_default_space", input: `{"space":"s"}`, args: []string{"embeddings", "set-default-space", "s"}, want: `"value":"s"`},
+	{op: "embeddings.set_default_space", input: `{"space":"t"}`, args: []string{"embeddings", "set-default-space", "t"}, code: loci.ErrNotFound},
+	{op: "embeddings.default_space", input: `{}`, args: []string{"embeddings", "default-space"}, want: `"space":"s"`},
+	{op: "embeddings.vectorization", input: `{"tier":"notes"}`, args: []string{"embeddings", "vectorization", "notes"}, want: `"enabled":false`},
+	{op: "embeddings.vectorization", input: `{"tier":"chunks"}`, args: []string{"embeddings", "vectorization", "chunks"}, code: loci.ErrValidation},
+	{op: "embeddings.set_vectorization", input: `{"tier":"notes","enabled":true}`, args: []string{"embeddings", "enable", "notes"}, want: `"value":true`},
+	{op: "embeddings.vectorization", input: `{"tier":"notes"}`, args: []string{"embeddings", "vectorization", "notes"}, want: `"enabled":true`},
+	{op: "embeddings.set_namespace_vectorization", input: `{"enabled":false}`, args: []string{"embeddings", "disable"}, want: `"value":false`},
+	{op: "embeddings.namespace_vectorization", input: `{}`, args: []string{"embeddings", "namespace-vectorization"}, want: `"enabled":false`},
+	{op: "embeddings.set_namespace_vectorization", input: `{"enabled":true}`,
+		args: []string{"embeddings", "set-namespace-vectorization", "--enabled"}, want: `"value":true`},
+	{op: "embeddings.status", input: `{}`, args: []string{"embeddings", "status"}, want: `"space":"s"`},
+	{op: "embeddings.sync", input: `{"space":"s"}`, args: []string{"call", "embeddings.sync", `{"space":"s"}`}, embedder: true, code: loci.ErrValidation},
+	{op: "embeddings.sync", input: `{"batch":2}`, args: []string{"embeddings", "sync", "--batch", "2"}, embedder: true, want: `"ready":true`},
+	{op: "embeddings.sync", input: `{"batch":0}`, args: []string{"embeddings", "sync", "--batch", "0"}, embedder: true, code: loci.ErrValidation},
+	{op: "embeddings.status", input: `{"space":"fake"}`, args: []string{"embeddings", "status", "--space", "fake"}, embedder: true, want: `"ready":true`},
+	{op: "embeddings.vector_ready", input: `{"tier":"memory","space":"fake"}`,
+		args: []string{"embeddings", "vector-ready", "memory", "--space", "fake"}, want: `"ready":true`},
+	{op: "embeddings.vector_ready", input: `{"tier":"memory"}`, args: []string{"embeddings", "vector-ready", "memory"}, want: `"ready":false`},
+	{op: "embeddings.set_default_space", input: `{"space":""}`, args: []string{"embeddings", "set-default-space", ""}, want: `"value":""`},
+	{op: "embeddings.vector_ready", input: `{"tier":"memory"}`, args: []string{"embeddings", "vector-ready", "memory"}, code: loci.ErrValidation},
+	{op: "search", input: `{"query":"nobody wrote that word","embed_space":"fake","exact":true,"explain":true,"limit":1}`,
+		args:     []string{"search", "nobody wrote that word", "--embed-space", "fake", "--exact", "--explain", "--limit", "1"},
+		embedder: true, want: `"vector_used":true`},
+	{op: "recall", input: `{"query":"tide"}`, args: []string{"recall", "tide"}, embedder: true, want: `"degraded":[]`},
+	{op: "recall", input: `{"query":"tide"}`, args: []string{"recall", "tide"}, want: `"degraded":["no_space"]`},
+	{op: "embeddings.delete_space", input: `{"space":"s"}`, args: []string{"embeddings", "delete-space", "s"}, want: `"value":true`},
+	{op: "embeddings.delete_space", input: `{"space":"s"}`, args: []string{"embeddings", "delete-space", "s"}, want: `"value":false`},
+	{op: "embeddings.delete_space", input: `{"space":"fake"}`, args: []string{"embeddings", "delete-space", "fake"}, want: `"value":true`},
+	{op: "reranker_registered", input: `{}`, args: []string{"reranker-registered"}, want: `"registered":false`},
 	{op: "update_index", input: `{}`, args: []string{"update-index"}, want: `"pending_index_updates":0`},
 	{op: "rebuild_indexes", input: `{}`, args: []string{"rebuild-indexes"}, want: `"index_usable":true`},
 	{op: "rebuild_progress", input: `{}`, args: []string{"rebuild-progress"}, want: `"active":false`},
@@ -227,7 +270,7 @@ func TestEverySurface(t *testing.T) {
 		if opts != nil {
 			o = *opts
 		}
-		o.Clock = clock()
+		o.Clock, o.NoBackgroundEmbedding = clock(), true
 		return loci.Open(ctx, dir, &o)
 	}
 	dir := t.TempDir()
@@ -269,8 +312,14 @@ func TestEverySurface(t *testing.T) {
 		if len(args) == 0 {
 			args = []string{"call", s.op, onCLI.input}
 		}
-		fromCLI := askCLI(t, open, dir, args, s.code)
+		with := "none"
+		if s.embedder {
+			with = "builtin"
+			bindFake(t, db)
+		}
+		fromCLI := askCLI(t, open, dir, append([]string{"--embedder", with}, args...), s.code)
 		fromHTTP := askHTTP(t, server.URL, s)
+		db.Embeddings().UnregisterEmbedder("fake")
 		if !reflect.DeepEqual(forget(fromCLI), forget(fromHTTP)) {
 			t.Errorf("%s:\ncommand line: %+v\nHTTP:         %+v", name, fromCLI, fromHTTP)
 		}
@@ -313,6 +362,27 @@ func TestEverySurface(t *testing.T) {
 	}
 }
 
+// fakeEmbedder tells texts apart by their lengths.
+type fakeEmbedder struct{}
+
+func (fakeEmbedder) Embed(_ context.Context, texts []string, _ embed.Purpose) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		out[i] = []float32{1, float32(len(text)) / 100}
+	}
+	return out, nil
+}
+
+// bindFake does for a server's store what --embedder does for the command
+// line's.
+func bindFake(t *testing.T, db *loci.DB) {
+	t.Helper()
+	_, err := db.Embeddings().RegisterSpace(t.Context(), loci.EmbeddingSpace{ID: "fake", Model: "fake", Dimension: 2})
+	if err = errors.Join(err, db.Embeddings().RegisterEmbedder(t.Context(), "fake", fakeEmbedder{}, nil)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // forget takes out what a process knows and a store does not: the command line
 // opens the store for each call anew.
 func forget(a answer) answer {
@@ -322,7 +392,7 @@ func forget(a answer) answer {
 		return a
 	}
 	m = maps.Clone(m)
-	for _, name := range []string{"integrity", "integrity_at_us", "processed", "bytes", "journal_length"} {
+	for _, name := range []string{"integrity", "integrity_at_us", "processed", "bytes", "journal_length", "last_degraded"} {
 		delete(m, name)
 	}
 	if m["active"] == false {
@@ -338,6 +408,9 @@ func askCLI(t *testing.T, open func(context.Context, string, *loci.Options) (*lo
 		Args: append([]string{"--data", dir, "--json", "--wait", "0s"}, args...), Open: open,
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut,
 		LookupEnv: func(string) (string, bool) { return "", false },
+		Model: func(string, int) (*cli.Model, error) {
+			return &cli.Model{ID: "fake", Title: "a fake", Dimension: 2, Embedder: fakeEmbedder{}}, nil
+		},
 	})
 	want := 0
 	if code != "" {

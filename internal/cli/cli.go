@@ -20,7 +20,8 @@ import (
 )
 
 // Deps is what a command line needs from outside. The zero value of each field
-// is the real thing, except for Serve, without which there is no serve command.
+// is the real thing, except for Serve, without which there is no serve command,
+// and Model.
 type Deps struct {
 	Args           []string // without the program's name
 	Stdin          io.Reader
@@ -30,6 +31,9 @@ type Deps struct {
 	Version        Version
 	// Open opens a data directory; nil is loci.Open.
 	Open func(ctx context.Context, dir string, opts *loci.Options) (*loci.DB, error)
+	// Model opens a model that ships with the program, "builtin" or "static", to
+	// run on so many threads; nil means that there are none.
+	Model func(name string, threads int) (*Model, error)
 	// Serve answers HTTP until ctx ends.
 	Serve func(ctx context.Context, cfg ServeConfig) error
 	// Extra makes further commands. A command reaches settings, store and
@@ -147,6 +151,7 @@ offline and without set-up.
 	)
 	a.addOperations(root)
 	a.addWatch(root)
+	a.addSwitches(root)
 	for _, cmd := range append([]*cobra.Command{
 		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(),
 	}, a.transferCommands()...) {
@@ -255,17 +260,17 @@ func (a *App) Log() *slog.Logger {
 // Open opens the store of the data directory in force. When another process
 // holds it, it waits as long as the settings allow, since most commands hold it
 // for an instant only. Without waitForIndex a store whose index is unusable
-// opens at once and searches are degraded.
+// opens at once and searches are degraded. No vectors are made in the
+// background, which would only hold up the program's end.
 func (a *App) Open(ctx context.Context, waitForIndex bool) (*loci.DB, error) {
-	return a.OpenDir(ctx, a.DataDir(), waitForIndex)
+	return a.open(ctx, &loci.Options{WaitForIndex: waitForIndex, NoBackgroundEmbedding: true})
 }
 
-// OpenDir is Open for another directory.
-func (a *App) OpenDir(ctx context.Context, dir string, waitForIndex bool) (*loci.DB, error) {
+func (a *App) open(ctx context.Context, opts *loci.Options) (*loci.DB, error) {
 	deadline := time.Now().Add(a.settings.duration("wait"))
 	pause := 20 * time.Millisecond
 	for {
-		db, err := a.deps.Open(ctx, dir, &loci.Options{WaitForIndex: waitForIndex})
+		db, err := a.deps.Open(ctx, a.DataDir(), opts)
 		if err == nil || !errors.Is(err, loci.ErrLocked) || time.Now().Add(pause).After(deadline) {
 			return db, err
 		}
@@ -278,32 +283,58 @@ func (a *App) OpenDir(ctx context.Context, dir string, waitForIndex bool) (*loci
 	}
 }
 
-// Call opens the store, runs one operation and closes the store again.
-func (a *App) Call(ctx context.Context, name string, raw []byte) (out json.RawMessage, err error) {
+// Call opens the store, runs one operation with the models that it needs, shows
+// the result and closes the store again. What was written gets its vectors after
+// the result is shown.
+func (a *App) Call(ctx context.Context, name string, raw []byte) (err error) {
 	o, ok := op.Default().Lookup(name)
 	if !ok {
-		return nil, op.Default().Unknown(name)
+		return op.Default().Unknown(name)
 	}
 	if err := o.Check(raw); err != nil {
-		return nil, err // before a store is made for nothing
+		return err // before a store is made for nothing
 	}
 	ctx, cancel := a.WithTimeout(ctx)
 	defer cancel()
 	db, err := a.Open(ctx, true)
 	if err != nil {
-		return nil, errs.WithOp(name, err)
+		return errs.WithOp(name, err)
 	}
-	defer func() {
-		if cerr := db.Close(); err == nil && cerr != nil {
-			out, err = nil, cerr
+	defer func() { err = first(errors.Join(err, db.Close())) }()
+	out, err := a.callOn(ctx, db, o, raw)
+	if err != nil {
+		return err
+	}
+	if err := a.printResult(o.Name, out); err != nil {
+		return err
+	}
+	if name == "notes.sync_dir" {
+		if err := a.noteNotes(ctx, db, raw); err != nil {
+			return err
 		}
-	}()
+	}
+	if writesText(name) {
+		return a.settle(ctx, db)
+	}
+	return nil
+}
+
+// callOn runs an operation on an open store.
+func (a *App) callOn(ctx context.Context, db *loci.DB, o *op.Operation, raw json.RawMessage) (out json.RawMessage, err error) {
+	if raw, err = a.fillSpace(ctx, db, o, raw); err != nil {
+		return nil, errs.WithOp(o.Name, err)
+	}
+	release, err := a.bindFor(ctx, db, o.Name, raw)
+	defer func() { err = first(errors.Join(err, release())) }()
+	if err != nil {
+		return nil, errs.WithOp(o.Name, err)
+	}
 	if o.LongRunning {
 		p := a.Progress(o.Summary)
 		defer p.Close()
 		ctx = op.WithProgress(ctx, p.Update)
 	}
-	return op.Local(db).Call(ctx, name, raw)
+	return op.Local(db).Call(ctx, o.Name, raw)
 }
 
 // WithTimeout puts the --timeout in force on ctx.

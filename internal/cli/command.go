@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/op"
 	"github.com/spf13/cobra"
 )
@@ -89,11 +90,7 @@ func (a *App) operationCommand(o *op.Operation, name string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		out, err := a.Call(cmd.Context(), o.Name, raw)
-		if err != nil {
-			return err
-		}
-		return a.printResult(o.Name, out)
+		return a.Call(cmd.Context(), o.Name, raw)
 	}
 	return cmd
 }
@@ -130,11 +127,7 @@ or, with -, on standard input; without it the input is {}.
 			if err != nil {
 				return err
 			}
-			out, err := a.Call(cmd.Context(), o.Name, raw)
-			if err != nil {
-				return err
-			}
-			return a.printResult(o.Name, out)
+			return a.Call(cmd.Context(), o.Name, raw)
 		},
 	}
 }
@@ -240,9 +233,13 @@ the data directory meanwhile.
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			db, err := a.Open(ctx, false)
+			db, err := a.open(ctx, &loci.Options{})
 			if err != nil {
 				return err
+			}
+			stop, err := a.keepModels(ctx, db)
+			if err != nil {
+				return first(errors.Join(err, db.Close()))
 			}
 			err = a.deps.Serve(ctx, ServeConfig{
 				Addr:    a.settings.get("listen").Value,
@@ -258,7 +255,7 @@ the data directory meanwhile.
 					w.Line("Listening on " + w.Bold(url) + ", data in " + db.Directory())
 				},
 			})
-			return errors.Join(err, db.Close())
+			return errors.Join(err, stop(), db.Close())
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "loopback `address` to listen on (default \""+defaultListen+"\")")

@@ -23,6 +23,7 @@ type rootFlags struct {
 	json, quiet             bool
 	timeout, wait           time.Duration
 	color                   string
+	embedder, reranker      string
 }
 
 func (a *App) addRootFlags(root *cobra.Command) {
@@ -35,6 +36,8 @@ func (a *App) addRootFlags(root *cobra.Command) {
 	f.StringArrayVar(&a.flags.scopes, "scope", nil, "`scope` of what is read or written; repeat it to read several (default \"public\")")
 	f.DurationVar(&a.flags.timeout, "timeout", 0, "give up after this long; 0 is never")
 	f.DurationVar(&a.flags.wait, "wait", 0, "how long to wait for another process that holds the data (default 3s)")
+	f.StringVar(&a.flags.embedder, "embedder", "", "embedding `model`: none, builtin, static or the address of a service (default \"builtin\")")
+	f.StringVar(&a.flags.reranker, "reranker", "", "reranking `model`: none or the address of a service (default \"none\")")
 	f.StringVar(&a.flags.color, "color", "", "colour: auto, always or never (default \"auto\")")
 }
 
@@ -49,12 +52,15 @@ type fileConfig struct {
 	Wait      *string `json:"wait,omitempty"`
 	Color     *string `json:"color,omitempty"`
 	Listen    *string `json:"listen,omitempty"`
+	Embedder  *string `json:"embedder,omitempty"`
+	Reranker  *string `json:"reranker,omitempty"`
 }
 
 func (c fileConfig) get(name string) (string, bool) {
 	text := map[string]*string{
 		"data": c.Data, "namespace": c.Namespace, "scope": c.Scope,
 		"timeout": c.Timeout, "wait": c.Wait, "color": c.Color, "listen": c.Listen,
+		"embedder": c.Embedder, "reranker": c.Reranker,
 	}
 	if p := text[name]; p != nil {
 		return *p, true
@@ -116,6 +122,10 @@ type settingSpec struct {
 }
 
 func (a *App) settingSpecs() []settingSpec {
+	embedder := modelBuiltin
+	if a.deps.Model == nil {
+		embedder = modelNone
+	}
 	return []settingSpec{
 		{"data", checkFilled, ""},
 		{"namespace", nil, loci.DefaultNamespace},
@@ -126,6 +136,8 @@ func (a *App) settingSpecs() []settingSpec {
 		{"wait", checkDuration, "3s"},
 		{"color", checkColor, "auto"},
 		{"listen", checkFilled, defaultListen},
+		{"embedder", a.checkEmbedder, embedder},
+		{"reranker", checkReranker, modelNone},
 	}
 }
 
@@ -217,6 +229,11 @@ func (a *App) resolve(cmd *cobra.Command, spec settingSpec, conf fileConfig, fil
 			return v, errs.Invalid(v.Source, "%s", err)
 		}
 	}
+	if spec.name == "embedder" || spec.name == "reranker" {
+		if err := noCredentials(v); err != nil {
+			return v, errs.Invalid(v.Source, "%s", err)
+		}
+	}
 	if spec.name == "json" || spec.name == "quiet" {
 		b, _ := strconv.ParseBool(v.Value)
 		v.Value = strconv.FormatBool(b)
@@ -299,10 +316,13 @@ func (a *App) configCommand() *cobra.Command {
 		Short: "Show the settings in force and where each came from",
 		Long: `Shows every setting, its value and its source. Flags win over LOCI_* variables,
 these over the configuration file, and that over the defaults. The file is a
-JSON object with the names shown here.`,
+JSON object with the names shown here. Keys of services come from LOCI_EMBEDDER_KEY
+and LOCI_RERANKER_KEY, or from files that LOCI_EMBEDDER_KEY_FILE and
+LOCI_RERANKER_KEY_FILE name, and are never shown.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			s := a.settings
+			s.list = a.shownSettings()
 			return a.Print(map[string]any{"file": s.file, "file_exists": s.exists, "settings": s.list}, func(w *Painter) {
 				rows := [][]string{}
 				for _, v := range s.list {
@@ -318,4 +338,30 @@ JSON object with the names shown here.`,
 			})
 		},
 	}
+}
+
+// shownSettings are the settings without secrets, and whether there are any.
+func (a *App) shownSettings() []setting {
+	var shown []setting
+	for _, v := range a.settings.list {
+		model := v.Name == "embedder" || v.Name == "reranker"
+		if model {
+			v.Value = shownModel(v)
+		}
+		shown = append(shown, v)
+		if !model {
+			continue
+		}
+		key := setting{Name: v.Name + "_key", Value: "not set"}
+		k, source, err := a.key(v.Name)
+		switch {
+		case err != nil:
+			key.Value = "cannot be read"
+		case !k.IsZero():
+			key.Value = "set"
+		}
+		key.Source = source
+		shown = append(shown, key)
+	}
+	return shown
 }

@@ -49,8 +49,8 @@ func (a *App) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the data directory and say what to do about each finding",
-		Long: `Checks versions, settings, the data directory, its file system and free space, its
-files, who holds it, the database and the index. It makes no store where there is
+		Long: `Checks versions, settings, the models, the data directory, its file system and free
+space, its files, who holds it, the database, the index and the vectors. It makes no store where there is
 none. The exit code is 1 when something does not work, and 5 when another process
 holds the data; what the files tell is shown then as well.`,
 		Args: cobra.NoArgs,
@@ -116,6 +116,7 @@ func (d *doctor) run(ctx context.Context, deep bool) int {
 	} else {
 		d.add("settings", levelOK, "defaults; there is no "+s.file, "")
 	}
+	d.models(ctx)
 	if !d.directory() {
 		return d.code()
 	}
@@ -243,7 +244,7 @@ func (d *doctor) storeThere() bool {
 
 // store opens the store and looks inside.
 func (d *doctor) store(ctx context.Context, deep bool) {
-	db, err := d.app.deps.Open(ctx, d.dir, nil)
+	db, err := d.app.deps.Open(ctx, d.dir, &loci.Options{NoBackgroundEmbedding: true})
 	if err != nil {
 		d.openFailed(err)
 		return
@@ -290,6 +291,7 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 	default:
 		d.add("index", levelOK, fmt.Sprintf("%d documents at revision %d", h.IndexedDocuments, h.IndexedRevision), "")
 	}
+	d.vectors(ctx, db)
 }
 
 // longJournal is a number of revisions that the index should have brought to

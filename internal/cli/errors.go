@@ -92,6 +92,8 @@ func (a *App) printError(err error) {
 		w.Line("Install a newer loci; this one leaves the data alone.")
 	case f.Code == loci.ErrIndex:
 		w.Line("Build the index anew with: loci rebuild-indexes")
+	case f.Code == loci.ErrNotFound && f.Field == "space":
+		w.Line("loci embeddings sync makes the space of the model in force and its vectors.")
 	case f.Code == loci.ErrStorage, f.Code == loci.ErrIO:
 		w.Line("loci doctor looks for the cause.")
 	case a.isUsage(err):

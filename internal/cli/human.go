@@ -69,6 +69,9 @@ func renderResult(w *Painter, name string, raw json.RawMessage) error {
 	if shown, err := renderNoteResult(w, name, raw); shown {
 		return err
 	}
+	if shown, err := renderVectorResult(w, name, raw); shown {
+		return err
+	}
 	return renderAny(w, raw)
 }
 
@@ -99,6 +102,7 @@ func renderRecalled(w *Painter, r op.Recalled) {
 	if len(r.Hits) == 0 {
 		w.Line("Nothing is remembered about that")
 	}
+	renderMissing(w, r.VectorMissing)
 	renderDegraded(w, r.Degraded)
 }
 
@@ -113,6 +117,9 @@ func renderHit(w *Painter, text, reasoning string, score float64, facts []string
 
 func renderDegraded(w *Painter, degraded []loci.Degrade) {
 	for _, d := range degraded {
+		if w.wordsOnly && (d == loci.DegradeNoSpace || d == loci.DegradeNoEmbedder) {
+			continue
+		}
 		w.Line(w.Yellow("The search was incomplete: " + strings.ReplaceAll(string(d), "_", " ")))
 	}
 }
@@ -128,7 +135,7 @@ func renderSearch(w *Painter, r searchView) {
 	for _, h := range r.Hits {
 		renderRecordHit(w, h)
 	}
-	renderFoot(w, len(r.Hits), r.Total, r.Diagnostics.Degraded)
+	renderFoot(w, len(r.Hits), r.Total, r.Diagnostics)
 }
 
 func renderMemories(w *Painter, p loci.Page[loci.Memory]) {

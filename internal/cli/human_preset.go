@@ -33,7 +33,7 @@ func renderContextual(w *Painter, r contextualView) {
 			w.Line("  " + w.Dim(fmt.Sprintf("known about its tags: %d entities, %d relations", len(h.Context.Entities), len(h.Context.Relations))))
 		}
 	}
-	renderFoot(w, len(r.Hits), r.Total, r.Diagnostics.Degraded)
+	renderFoot(w, len(r.Hits), r.Total, r.Diagnostics)
 }
 
 // presetView is a preset's result whose records are still JSON.
@@ -95,7 +95,7 @@ func renderPreset(w *Painter, r presetView) {
 	section("Notes by name", r.Notes.Titles)
 	section("Notes by text", r.Notes.Contents)
 	section("Notes by folder", r.Notes.Paths)
-	renderFoot(w, found, nil, r.Diagnostics.Degraded)
+	renderFoot(w, found, nil, r.Diagnostics)
 }
 
 // renderRecordHit shows a hit by what its record says of itself.
@@ -128,21 +128,38 @@ func renderRecordHit(w *Painter, h hitView) {
 	}
 	renderHit(w, title, more, h.Score, facts)
 	if e := h.Explain; e != nil {
+		for _, line := range explainLines(e) {
+			w.Line("  " + w.Dim(clean(line)))
+		}
+	}
+}
+
+// explainLines say what each path gave to a hit.
+func explainLines(e *loci.Explain) (lines []string) {
+	if e.TextRank > 0 {
 		terms := make([]string, len(e.Terms))
 		for i, t := range e.Terms {
 			terms[i] = fmt.Sprintf("%s %.3f", t.Term, t.Score)
 		}
-		w.Line("  " + w.Dim(clean(fmt.Sprintf("rank %d, %s, terms: %s", e.TextRank, strings.ReplaceAll(e.Round, "_", " "), strings.Join(terms, ", ")))))
+		lines = append(lines, fmt.Sprintf("rank %d, %s, terms: %s", e.TextRank, strings.ReplaceAll(e.Round, "_", " "), strings.Join(terms, ", ")))
 	}
+	if e.VectorRank > 0 {
+		lines = append(lines, fmt.Sprintf("rank %d by its vector, cosine %.3f; %.3f of the score are the text's, %.3f the vector's", e.VectorRank, e.VectorScore, e.TextPart, e.VectorPart))
+	}
+	if e.RerankRank > 0 {
+		lines = append(lines, fmt.Sprintf("rank %d by the reranker", e.RerankRank))
+	}
+	return lines
 }
 
 // renderFoot ends a list of hits.
-func renderFoot(w *Painter, hits int, total *int64, degraded []loci.Degrade) {
+func renderFoot(w *Painter, hits int, total *int64, d loci.SearchDiagnostics) {
 	if hits == 0 {
 		w.Line("Nothing was found")
 	}
 	if total != nil {
 		w.Line(w.Dim(fmt.Sprintf("%d of %d", hits, *total)))
 	}
-	renderDegraded(w, degraded)
+	renderMissing(w, d.VectorMissing)
+	renderDegraded(w, d.Degraded)
 }

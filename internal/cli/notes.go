@@ -53,11 +53,15 @@ changes. It holds the data directory meanwhile.
 			default:
 				return usageError{errors.New("notes are written to one scope: give --scope once"), cmd.CommandPath()}
 			}
-			db, err := a.Open(ctx, true)
+			db, err := a.open(ctx, &loci.Options{WaitForIndex: true})
 			if err != nil {
 				return errs.WithOp("notes.watch", err)
 			}
-			return errors.Join(a.watch(ctx, db, valueOr(d.namespace, loci.DefaultNamespace), o, poll), db.Close())
+			stop, err := a.keepModels(ctx, db)
+			if err != nil {
+				return first(errors.Join(err, db.Close()))
+			}
+			return errors.Join(a.watch(ctx, db, valueOr(d.namespace, loci.DefaultNamespace), o, poll), stop(), db.Close())
 		},
 	}
 	f := cmd.Flags()

@@ -79,11 +79,14 @@ type Painter struct {
 	w     io.Writer
 	color bool
 	width int // columns of the terminal; 0 when it is none
+	// wordsOnly says that vectors were turned off, so that nobody need be told
+	// that they are not there.
+	wordsOnly bool
 	err   error
 }
 
 func (a *App) painter(w io.Writer) *Painter {
-	p := &Painter{w: w, width: terminalWidth(w)}
+	p := &Painter{w: w, width: terminalWidth(w), wordsOnly: a.embedderOff()}
 	switch a.settings.get("color").Value {
 	case "always":
 		p.color = true
