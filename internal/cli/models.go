@@ -1,0 +1,446 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/embed"
+	embedbyurl "github.com/loci-memory/loci/embed/byurl"
+	"github.com/loci-memory/loci/embed/endpoint"
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/op"
+	rerankbyurl "github.com/loci-memory/loci/rerank/byurl"
+)
+
+// A Model is an embedding model that ships with the program.
+type Model struct {
+	ID        string // its name and version: the space of its vectors is called after it
+	Title     string // for people
+	Dimension int
+	Embedder  embed.Embedder
+	Options   *loci.EmbedderOptions // nil is the zero value
+}
+
+// The words that --embedder and --reranker take besides an address.
+const (
+	modelNone    = "none"
+	modelBuiltin = "builtin"
+	modelStatic  = "static"
+)
+
+// How long a command waits for a model that it can do without.
+const (
+	searchPatience = 5 * time.Second // to answer at all, before a search goes without it
+	settlePatience = 2 * time.Second // likewise after a write
+	settleTime     = time.Second     // for the vectors of what was written
+	settleFew      = 64              // records that a write makes up for
+	settleBatch    = 16
+	syncBatch      = 64               // records between two signs of progress
+	retryEvery     = 30 * time.Second // for a process that stays
+)
+
+func (a *App) checkEmbedder(v string) error {
+	switch v {
+	case modelNone:
+		return nil
+	case modelBuiltin, modelStatic:
+		if a.deps.Model == nil {
+			return errors.New("must be none or an address: this build has no model of its own")
+		}
+		return nil
+	}
+	e, _, err := embedbyurl.Open(v, embedbyurl.Options{})
+	if err != nil {
+		return fmt.Errorf("must be none, builtin, static or an address: %w", err)
+	}
+	return e.Close()
+}
+
+func checkReranker(v string) error {
+	if v == modelNone {
+		return nil
+	}
+	r, _, err := rerankbyurl.Open(v, rerankbyurl.Options{})
+	if err != nil {
+		return fmt.Errorf("must be none or an address: %w", err)
+	}
+	return r.Close()
+}
+
+// noCredentials refuses a secret where everybody on the machine can read it.
+func noCredentials(v setting) error {
+	if u, err := url.Parse(v.Value); err == nil && u.User != nil && strings.HasPrefix(v.Source, "--") {
+		return errors.New("must hold no password: a key comes from LOCI_" + strings.ToUpper(v.Name) + "_KEY or from the file that LOCI_" + strings.ToUpper(v.Name) + "_KEY_FILE names")
+	}
+	return nil
+}
+
+// key reads the secret of a setting's service: from the environment, or from a
+// file that the environment names.
+func (a *App) key(name string) (key endpoint.Key, source string, err error) {
+	variable := "LOCI_" + strings.ToUpper(name) + "_KEY"
+	if v, ok := a.deps.LookupEnv(variable); ok && v != "" {
+		key, err = endpoint.KeyFromEnv(variable, a.deps.LookupEnv)
+		return key, variable, err
+	}
+	if path, ok := a.deps.LookupEnv(variable + "_FILE"); ok && path != "" {
+		key, err = endpoint.KeyFromFile(path)
+		return key, variable + "_FILE", err
+	}
+	return key, sourceDefault, nil
+}
+
+// shownModel is a setting's value without what may be secret in it.
+func shownModel(v setting) string {
+	title := ""
+	var err error
+	switch {
+	case !strings.Contains(v.Value, "://"):
+		return v.Value
+	case v.Name == "reranker":
+		_, title, err = rerankbyurl.Open(v.Value, rerankbyurl.Options{})
+	default:
+		_, title, err = embedbyurl.Open(v.Value, embedbyurl.Options{})
+	}
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	return title
+}
+
+// embedderOff says whether vectors were turned off.
+func (a *App) embedderOff() bool { return a.settings.get("embedder").Value == modelNone }
+
+// openModel is the embedder that the settings ask for, nil for none. Nothing is
+// loaded and nobody is asked. patient is for work that can wait for a service.
+func (a *App) openModel(patient bool) (*Model, error) { return a.openThreads(patient, 1) }
+
+// openThreads is openModel with the processors that a model of the program's own
+// may use.
+func (a *App) openThreads(patient bool, threads int) (*Model, error) {
+	v := a.settings.get("embedder").Value
+	switch v {
+	case modelNone, "":
+		return nil, nil
+	case modelBuiltin, modelStatic:
+		return a.deps.Model(v, threads)
+	}
+	o, err := a.endpoint("embedder", patient)
+	if err != nil {
+		return nil, err
+	}
+	e, title, err := embedbyurl.Open(v, embedbyurl.Options{Endpoint: o})
+	if err != nil {
+		return nil, errs.Invalid("embedder", "%v", err)
+	}
+	return &Model{ID: title, Title: title, Embedder: e}, nil
+}
+
+func (a *App) endpoint(name string, patient bool) (o endpoint.Options, err error) {
+	if o.APIKey, _, err = a.key(name); err != nil {
+		return o, errs.Invalid(name, "%v", err)
+	}
+	if !patient {
+		o.Tries, o.Timeout = 1, searchPatience
+	}
+	return o, nil
+}
+
+// close lets go of a model's connections.
+func (m *Model) close() error {
+	if c, ok := m.Embedder.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// bind binds the model to its space, which is made if need be.
+func (m *Model) bind(ctx context.Context, db *loci.DB) error {
+	known, err := db.Embeddings().EmbedderSpace(ctx, m.ID)
+	if err != nil {
+		return err
+	}
+	if known == nil {
+		known = &loci.EmbeddingSpace{ID: m.ID, Model: m.ID, Dimension: m.Dimension}
+	}
+	if m.Dimension == 0 && known.Dimension == 0 {
+		vectors, err := m.Embedder.Embed(ctx, []string{"dimension"}, embed.Passage)
+		if err != nil {
+			return errs.Wrap(errs.Validation, err, "the embedder does not answer")
+		}
+		if len(vectors) == 1 {
+			known.Dimension = len(vectors[0])
+		}
+	}
+	if m.Dimension > 0 {
+		known.Dimension = m.Dimension
+	}
+	if _, err := db.Embeddings().RegisterSpace(ctx, *known); err != nil {
+		return m.explain(err)
+	}
+	return m.explain(db.Embeddings().RegisterEmbedder(ctx, m.ID, m.Embedder, m.Options))
+}
+
+// explain says what to do about a model that is not the one that filled its
+// space.
+func (m *Model) explain(err error) error {
+	if loci.CodeOf(err) != loci.ErrConflict && loci.CodeOf(err) != loci.ErrInvalidVector {
+		return err
+	}
+	return &loci.Error{Code: loci.CodeOf(err), Field: "embedder", Err: err, Message: fmt.Sprintf(
+		"what answers as %q makes other vectors than those that are stored; to make them anew: loci embeddings delete-space %q, then loci embeddings sync", m.Title, m.ID)}
+}
+
+// has says whether a store has vectors of the model to search in.
+func (m *Model) has(ctx context.Context, db *loci.DB) (bool, error) {
+	h, err := db.Health(ctx)
+	if err != nil || h.Vectors == 0 {
+		return false, err
+	}
+	known, err := db.Embeddings().EmbedderSpace(ctx, m.ID)
+	return known != nil, err
+}
+
+// What an operation has to do with models.
+func searches(name string) bool {
+	return slices.Contains([]string{"recall", "search", "search_with_context", "search_preset"}, name)
+}
+
+func writesText(name string) bool {
+	return strings.HasPrefix(name, "memories.upsert") ||
+		slices.Contains([]string{"remember", "graph.apply_batch", "graph.import_text", "notes.upsert_file", "notes.sync_dir"}, name)
+}
+
+// bindFor binds the models that an operation needs, and says how to let go of
+// them. A search goes without a model that fails, and a person is told; a sync
+// has nothing to do without it.
+func (a *App) bindFor(ctx context.Context, db *loci.DB, name string, raw json.RawMessage) (release func() error, err error) {
+	var closers []func() error
+	release = func() error {
+		var all []error
+		for _, c := range closers {
+			all = append(all, c())
+		}
+		return errors.Join(all...)
+	}
+	var in struct {
+		NoVector bool `json:"no_vector"`
+		NoRerank bool `json:"no_rerank"`
+	}
+	// What does not fit these fields is the operation's to refuse.
+	_ = json.Unmarshal(raw, &in)
+	sync := name == "embeddings.sync"
+	if sync || searches(name) && !in.NoVector {
+		threads := 1
+		if sync {
+			threads = runtime.NumCPU()
+		}
+		m, err := a.openThreads(sync, threads)
+		switch {
+		case err != nil:
+			return release, err
+		case m == nil && sync:
+			return release, errs.Invalid("embedder", "is none: choose one with --embedder, LOCI_EMBEDDER or the configuration file")
+		case m != nil:
+			closers = append(closers, m.close)
+			if err := a.bindOne(ctx, db, m, sync); err != nil {
+				return release, err
+			}
+		}
+	}
+	if name == "reranker_registered" || searches(name) && !in.NoRerank {
+		r, err := a.bindReranker(ctx, db)
+		if err != nil {
+			return release, err
+		}
+		if r != nil {
+			closers = append(closers, r.Close)
+		}
+	}
+	return release, nil
+}
+
+func (a *App) bindOne(ctx context.Context, db *loci.DB, m *Model, must bool) error {
+	if must {
+		return m.bind(ctx, db)
+	}
+	switch has, err := m.has(ctx, db); {
+	case err != nil:
+		return err
+	case !has:
+		h, err := db.Health(ctx)
+		if err == nil && h.RecordCount > 0 {
+			a.Note("Searched without vectors, for there are none of %s yet: loci embeddings sync", m.Title)
+		}
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, searchPatience)
+	defer cancel()
+	if err := m.bind(limited, db); err != nil {
+		if ctx.Err() != nil {
+			return errs.Wrap(errs.Canceled, ctx.Err(), "stopped before the search began")
+		}
+		a.Note("Searched without vectors: %s", a.failure(err).Message)
+	}
+	return nil
+}
+
+func (a *App) bindReranker(ctx context.Context, db *loci.DB) (rerankbyurl.Reranker, error) {
+	v := a.settings.get("reranker").Value
+	if v == modelNone || v == "" {
+		return nil, nil
+	}
+	o, err := a.endpoint("reranker", false)
+	if err != nil {
+		return nil, err
+	}
+	r, _, err := rerankbyurl.Open(v, rerankbyurl.Options{Endpoint: o})
+	if err != nil {
+		return nil, errs.Invalid("reranker", "%v", err)
+	}
+	if err := db.RegisterReranker(ctx, r, nil); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// settle gives vectors to what was just written, and to a little more, within a
+// moment. The write stands whatever becomes of it.
+func (a *App) settle(ctx context.Context, db *loci.DB) error {
+	m, err := a.openModel(false)
+	if err != nil || m == nil {
+		return err
+	}
+	defer m.close() // of idle connections, when nothing is left to tell
+	limited, cancel := context.WithTimeout(ctx, settlePatience)
+	defer cancel()
+	if err := m.bind(limited, db); err != nil {
+		a.Note("It has no vectors yet, so its words alone find it: %s", a.failure(err).Message)
+		return nil
+	}
+	limited, cancel = context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	left := int64(-1)
+	_, err = db.Embeddings().Sync(limited, m.ID, loci.EmbeddingSyncOptions{Batch: new(settleBatch), Progress: func(done, total int64) {
+		left = total - done
+		if total > settleFew {
+			cancel()
+		}
+	}})
+	switch {
+	case ctx.Err() != nil || err == nil:
+	case loci.CodeOf(err) != loci.ErrCanceled:
+		a.Note("It has no vectors yet: %s", a.failure(err).Message)
+	case left != 0:
+		a.Note("Not everything has its vectors yet. Make them with: loci embeddings sync")
+	}
+	return nil
+}
+
+// noteNotes tells a person who brings in notes that these get no vectors.
+func (a *App) noteNotes(ctx context.Context, db *loci.DB, raw json.RawMessage) error {
+	if a.embedderOff() {
+		return nil
+	}
+	namespace, err := namespaceOf(raw)
+	if err != nil {
+		return err
+	}
+	on, err := db.Embeddings().Vectorization(ctx, namespace, loci.TierNotes)
+	if err == nil && !on {
+		a.Note("Notes are found by their words. To find them by their meaning as well: loci embeddings enable notes, then loci embeddings sync")
+	}
+	return err
+}
+
+// namespaceOf is the namespace that an input names.
+func namespaceOf(raw json.RawMessage) (string, error) {
+	var in struct{ Namespace *string }
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &in); err != nil {
+			return "", err
+		}
+	}
+	return valueOr(in.Namespace, loci.DefaultNamespace), nil
+}
+
+// keepModels binds the models for a process that stays, in the background and
+// again until that works. stop ends it.
+func (a *App) keepModels(ctx context.Context, db *loci.DB) (stop func() error, err error) {
+	m, err := a.openModel(true)
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.bindReranker(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	if m != nil {
+		work.Go(func() {
+			for {
+				err := m.bind(ctx, db)
+				if err == nil || ctx.Err() != nil {
+					return
+				}
+				a.Log().Warn("searching without vectors", "embedder", m.Title, "error", a.failure(err).Message)
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(retryEvery):
+				}
+			}
+		})
+	}
+	return func() (err error) {
+		cancel()
+		work.Wait()
+		if m != nil {
+			err = m.close()
+		}
+		if r != nil {
+			err = errors.Join(err, r.Close())
+		}
+		return err
+	}, nil
+}
+
+// fillSpace puts the space of the model in force into an input that may name one
+// and does not.
+func (a *App) fillSpace(ctx context.Context, db *loci.DB, o *op.Operation, raw json.RawMessage) (json.RawMessage, error) {
+	if o.Name != "embeddings.status" && o.Name != "embeddings.vector_ready" && o.Name != "embeddings.sync" {
+		return raw, nil
+	}
+	fields := map[string]json.RawMessage{}
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &fields); err != nil {
+			return nil, errs.Invalid("", "the input is not a JSON object")
+		}
+	}
+	if o.LongRunning {
+		put(fields, "batch", syncBatch, false)
+	}
+	if m, err := a.openModel(false); err != nil {
+		return nil, err
+	} else if m != nil {
+		known, err := db.Embeddings().EmbedderSpace(ctx, m.ID)
+		if err = errors.Join(err, m.close()); err != nil {
+			return nil, err
+		}
+		if known != nil {
+			put(fields, "space", m.ID, false)
+		}
+	}
+	return marshal(fields)
+}
