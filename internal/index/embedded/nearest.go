@@ -221,9 +221,9 @@ func (n *nearest) probe() (exact bool, err error) {
 	share := min(passing/float64(rows), 1)
 	want := probeShare * math.Sqrt(float64(rows))
 	enough := max(want*math.Pow(share, 0.75), min(want, probeLeast)) * limitShare(n.q.Limit)
-	seen, passed := 0, 0
+	seen, passed := 0.0, 0.0
 	for h.len() > 0 {
-		if seen >= int(want) && passed >= int(enough) && n.top.full() {
+		if seen >= want && passed >= enough && n.top.full() {
 			return false, nil
 		}
 		ri, list := h.pop()
@@ -233,7 +233,7 @@ func (n *nearest) probe() (exact bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		seen += int(to - from)
+		seen += float64(to - from)
 		passed += p
 	}
 	return true, nil

@@ -42,33 +42,42 @@ func (f *vecFilter) reset(mode passMode, scopes []int64) {
 
 func (f *vecFilter) none() { f.reset(passNone, nil) }
 
-// tests says whether rows have to be tested one by one.
-func (f *vecFilter) tests() bool { return f.mode != passScope || f.count < f.total }
+// all says that every row passes.
+func (f *vecFilter) all() bool { return f.mode == passScope && f.count == f.total }
 
 // share is about which part of the records passes.
 func (f *vecFilter) share() float64 { return float64(f.count) / float64(max(f.total, 1)) }
 
-// choose appends those of the rows from..to that pass.
-func (f *vecFilter) choose(dst []uint32, r *run, from, to uint32) []uint32 {
+// pass says whether a row passes.
+func (f *vecFilter) pass(r *run, row uint32) bool {
 	switch f.mode {
 	case passScope:
-		for row := from; row < to; row++ {
-			if f.inScope(r, row) {
-				dst = append(dst, row)
-			}
-		}
+		return f.inScope(r, row)
 	case passSet:
-		size := uint64(len(f.bits)) * 64
-		for i, id := range r.ids[from:to] {
-			if at := uint64(id - f.base); at < size && f.bits[at/64]>>(at%64)&1 != 0 {
-				dst = append(dst, from+uint32(i))
-			}
-		}
+		at := uint64(r.ids[row] - f.base)
+		return at < uint64(len(f.bits))*64 && f.bits[at/64]>>(at%64)&1 != 0
 	case passIDs:
+		_, ok := slices.BinarySearch(f.ids, r.ids[row])
+		return ok && f.inScope(r, row)
+	default:
+		return false
+	}
+}
+
+// choose appends those of the rows from..to that pass.
+func (f *vecFilter) choose(dst []uint32, r *run, from, to uint32) []uint32 {
+	if f.mode != passSet {
 		for row := from; row < to; row++ {
-			if _, ok := slices.BinarySearch(f.ids, r.ids[row]); ok && f.inScope(r, row) {
+			if f.pass(r, row) {
 				dst = append(dst, row)
 			}
+		}
+		return dst
+	}
+	size := uint64(len(f.bits)) * 64
+	for i, id := range r.ids[from:to] {
+		if at := uint64(id - f.base); at < size && f.bits[at/64]>>(at%64)&1 != 0 {
+			dst = append(dst, from+uint32(i))
 		}
 	}
 	return dst
@@ -141,45 +150,55 @@ func (f *vecFilter) among(k *searchKind, ids []int64) []int64 {
 	return out
 }
 
-// each calls g with the id of every record of a kind that passes.
-func (f *vecFilter) each(k *searchKind, g func(id int64)) {
-	for _, p := range k.parts {
-		if p.filter.mode == filterSome && p.seg.del.count == 0 {
-			ids := column[int64](p.seg.sec[secIDs])[p.lo:p.hi]
-			for w, b := range p.filter.bits {
-				for ; b != 0; b &= b - 1 {
-					g(ids[w*64+bits.TrailingZeros64(b)])
-				}
-			}
-			continue
-		}
-		if p.filter.mode == filterSome {
-			for w, b := range p.filter.bits {
-				for ; b != 0; b &= b - 1 {
-					if doc := p.lo + uint32(w*64+bits.TrailingZeros64(b)); !p.deleted(doc) {
-						g(p.id(doc))
-					}
-				}
-			}
-			continue
-		}
+// each calls g with the id of every record of a part that passes.
+func (p *searchPart) each(g func(id int64)) {
+	if p.filter.mode != filterSome {
 		for doc := p.lo; doc < p.hi; doc++ {
 			if p.accept(doc) {
+				g(p.id(doc))
+			}
+		}
+		return
+	}
+	for w, b := range p.filter.bits {
+		for ; b != 0; b &= b - 1 {
+			if doc := p.lo + uint32(w*64+bits.TrailingZeros64(b)); !p.deleted(doc) {
 				g(p.id(doc))
 			}
 		}
 	}
 }
 
-// addBits is each for bits: it sets that of every record that passes.
-func (f *vecFilter) addBits(k *searchKind) {
-	set, base, n := f.bits, f.base, 0
-	f.each(k, func(id int64) {
-		at := uint64(id - base)
-		set[at/64] |= 1 << (at % 64)
-		n++
-	})
-	f.count = n
+// addBits sets the bit of every record of a part that passes.
+func (f *vecFilter) addBits(p *searchPart) {
+	add := func(id int64) {
+		at := uint64(id - f.base)
+		f.bits[at/64] |= 1 << (at % 64)
+		f.count++
+	}
+	if p.filter.mode != filterSome || p.seg.del.count > 0 {
+		p.each(add)
+		return
+	}
+	// Most of the time would go into reading ids. Where 64 follow each other,
+	// which is how records written together are numbered, a word is moved as it
+	// is.
+	ids := column[int64](p.seg.sec[secIDs])[p.lo:p.hi]
+	for w, b := range p.filter.bits {
+		if b == 0 {
+			continue
+		}
+		part := ids[w*64 : min(w*64+64, len(ids))]
+		if at := uint64(part[0] - f.base); part[len(part)-1]-part[0] == int64(len(part)-1) && at/64+1 < uint64(len(f.bits)) {
+			f.bits[at/64] |= b << (at % 64)
+			f.bits[at/64+1] |= b >> (64 - at%64)
+			f.count += bits.OnesCount64(b)
+			continue
+		}
+		for ; b != 0; b &= b - 1 {
+			add(part[bits.TrailingZeros64(b)])
+		}
+	}
 }
 
 // collect turns the records that pass into bits, or into a list when few do or
@@ -206,7 +225,11 @@ func (f *vecFilter) collect(k *searchKind) {
 	f.bits = slices.Grow(f.buf[:0], words)[:words]
 	f.buf = f.bits
 	clear(f.bits)
-	if f.addBits(k); f.count == 0 {
+	f.count = 0
+	for _, p := range k.parts {
+		f.addBits(p)
+	}
+	if f.count == 0 {
 		f.none()
 	}
 }
@@ -214,7 +237,9 @@ func (f *vecFilter) collect(k *searchKind) {
 // list lists the records that pass.
 func (f *vecFilter) list(k *searchKind) {
 	f.ids = make([]int64, 0, f.count)
-	f.each(k, func(id int64) { f.ids = append(f.ids, id) })
+	for _, p := range k.parts {
+		p.each(func(id int64) { f.ids = append(f.ids, id) })
+	}
 	slices.Sort(f.ids)
 }
 

@@ -171,25 +171,30 @@ func (s *scanner) reset(q *index.VectorQuery) {
 	s.top.heap = s.top.heap[:0]
 }
 
-// scan offers the rows from..to, and gives how many of them pass.
-func (s *scanner) scan(r *run, from, to uint32) (passed int, err error) {
-	test := r.kind.filter.tests()
-	clean := r.clean()
+// denseShare is the share of rows that have to pass for all to be scored, and
+// only the best of them tested, rather than the other way round.
+const denseShare = 0.4
+
+// scan offers the rows from..to, and gives about how many of them pass.
+func (s *scanner) scan(r *run, from, to uint32) (passed float64, err error) {
+	f := &r.kind.filter
+	share := f.share()
+	dense := share >= denseShare
 	for ; from < to; from += scanBlock {
 		n := min(to-from, scanBlock)
-		if !test {
+		if dense {
 			if err := s.score(r, from, from+n); err != nil {
 				return passed, err
 			}
-			s.offer(r, from, n, clean)
-			passed += int(n)
+			s.offer(r, from, n)
+			passed += share * float64(n)
 			continue
 		}
-		rows := r.kind.filter.choose(s.rows[:0], r, from, from+n)
-		if !clean {
+		rows := f.choose(s.rows[:0], r, from, from+n)
+		if !r.clean() {
 			rows = slices.DeleteFunc(rows, r.dead)
 		}
-		passed += len(rows)
+		passed += float64(len(rows))
 		if err := s.scanRows(r, rows); err != nil {
 			return passed, err
 		}
@@ -197,19 +202,19 @@ func (s *scanner) scan(r *run, from, to uint32) (passed int, err error) {
 	return passed, nil
 }
 
-// offer offers rows whose scores are there.
-func (s *scanner) offer(r *run, from, n uint32, clean bool) {
+// offer offers rows whose scores are there, those that pass and are live.
+func (s *scanner) offer(r *run, from, n uint32) {
+	f := &r.kind.filter
+	all, clean := f.all(), r.clean()
 	need := s.need()
-	ids := r.ids[from:]
 	for i, score := range s.scores[:n] {
 		if !(score >= need) {
 			continue
 		}
-		if !clean && r.dead(from+uint32(i)) {
-			continue
+		if row := from + uint32(i); (clean || !r.dead(row)) && (all || f.pass(r, row)) {
+			s.top.add(vecHit{score, r.kind.key.kind, r.ids[row]})
+			need = s.need()
 		}
-		s.top.add(vecHit{score, r.kind.key.kind, ids[i]})
-		need = s.need()
 	}
 }
 
