@@ -43,7 +43,7 @@ func segmentSeeds(f *testing.F) (out [][]byte) {
 
 // reseal makes a file's checksums right again, so that damage reaches what lies
 // behind them.
-func reseal(data []byte) []byte {
+func reseal(data []byte, form fileForm) []byte {
 	le := binary.LittleEndian
 	n := uint64(len(data))
 	if n < segHeaderSize+trailerSize {
@@ -51,15 +51,15 @@ func reseal(data []byte) []byte {
 	}
 	tr := data[n-trailerSize:]
 	off := le.Uint64(tr)
-	const tableLen = 8 + uint64(numSections)*24
+	tableLen := uint64(form.tableSize())
 	if off > n || n-trailerSize-min(off, n-trailerSize) != tableLen {
 		return data
 	}
 	table := data[off : off+tableLen]
-	for i := range int(numSections) {
-		e := table[8+24*i:]
+	for i := range form.sections {
+		e := table[8+sectionEntry*i:]
 		from, size := le.Uint64(e), le.Uint64(e[8:])
-		if from <= n && size <= n-from {
+		if from <= n && size <= n-from && section(i) != form.lazy {
 			le.PutUint32(e[16:], crc32.Checksum(data[from:from+size], castagnoli))
 		}
 	}
@@ -76,7 +76,7 @@ func FuzzSegment(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, seal bool) {
 		if seal {
-			data = reseal(bytes.Clone(data))
+			data = reseal(bytes.Clone(data), textForm)
 		}
 		fs := newFaultFS()
 		fs.files["seg-00000001"] = &memFile{data: data}
