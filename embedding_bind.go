@@ -22,10 +22,11 @@ const (
 	defaultMaxBatch = 32
 	maxMaxBatch     = 10000
 
-	// queryTimeout is how long a search waits for its query's vector,
-	// passageTimeout how long a sync waits for one call.
-	queryTimeout   = 10 * time.Second
-	passageTimeout = 2 * time.Minute
+	// queryTimeout is how long a search waits for its query's vector. A call of any
+	// kind has callTimeout, and textTimeout for each of its texts.
+	queryTimeout = 10 * time.Second
+	callTimeout  = time.Minute
+	textTimeout  = 2 * time.Second
 	// callGrace is how long a call may go on after its context ended. One that
 	// takes longer is left to itself; of these there may be maxHanging, then no
 	// call is made until some have come back.
@@ -62,6 +63,10 @@ type boundEmbedder struct {
 	// weight and fusion are the defaults of searches; nil and "" for none.
 	weight *float64
 	fusion Fusion
+
+	// searching counts what the background gives way to, such as a query that is
+	// embedded.
+	searching *atomic.Int64
 
 	batch   atomic.Int64 // texts of a call, less after one was too large
 	hanging atomic.Int64 // calls that were left to themselves
@@ -199,6 +204,8 @@ func (b *boundEmbedder) limit(l embed.Limiter, text string, p embed.Purpose) (ke
 // with one of them is an error.
 func (b *boundEmbedder) embed(ctx context.Context, texts []string, p embed.Purpose) ([][]float32, error) {
 	if p == embed.Query {
+		b.searching.Add(1)
+		defer b.searching.Add(-1)
 		limited, cancel := context.WithTimeout(ctx, queryTimeout)
 		defer cancel()
 		ctx = limited
@@ -339,7 +346,8 @@ func (b *boundEmbedder) call(ctx context.Context, texts []string, p embed.Purpos
 	if b.hanging.Load() >= maxHanging {
 		return nil, fmt.Errorf("%d calls of the embedder hang", maxHanging)
 	}
-	limited, cancel := context.WithTimeout(ctx, passageTimeout)
+	timeout := callTimeout + time.Duration(len(texts))*textTimeout
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	const running, ended, abandoned = 0, 1, 2
 	var state atomic.Int32
@@ -377,7 +385,7 @@ func (b *boundEmbedder) call(ctx context.Context, texts []string, p embed.Purpos
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("the embedder did not answer within %v", passageTimeout)
+		return nil, fmt.Errorf("the embedder did not answer within %v", timeout)
 	case a.err != nil:
 		return nil, a.err
 	}

@@ -69,7 +69,7 @@ func (s *EmbeddingStore) register(ctx context.Context, space string, embedder Em
 	if embedder == nil {
 		return errs.Invalid("embedder", "must not be nil; UnregisterEmbedder removes one")
 	}
-	b.embedder = embedder
+	b.embedder, b.searching = embedder, &e.searching
 	var sp *store.Space
 	err = e.read(ctx, func(tx *store.ReadTx) (err error) {
 		if sp, err = tx.Space(space); err == nil && sp == nil {

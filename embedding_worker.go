@@ -71,6 +71,7 @@ func (e *engine) embedLoop() {
 		case <-retry.C:
 		}
 		retry.Stop()
+		next := time.Duration(-1)
 		for _, space := range e.embedders.names() {
 			b := e.embedderOf(space)
 			if b == nil {
@@ -79,9 +80,12 @@ func (e *engine) embedLoop() {
 			if wait := time.Until(b.retryAt); wait <= 0 {
 				e.embedMissing(b)
 			}
-			if wait := time.Until(b.retryAt); wait > 0 {
-				retry.Reset(wait)
+			if wait := time.Until(b.retryAt); wait > 0 && (next < 0 || wait < next) {
+				next = wait
 			}
+		}
+		if next >= 0 {
+			retry.Reset(next)
 		}
 	}
 }

@@ -46,7 +46,7 @@ type engine struct {
 	degraded degradations
 
 	embedders embedders
-	searching atomic.Int64 // calls that read a snapshot with its view of the index
+	searching atomic.Int64 // searches at work, to which the background gives way
 	// ending ends before close waits for running calls, so that long ones stop.
 	ending context.Context
 	stop   context.CancelFunc
