@@ -100,9 +100,14 @@ const (
 // build puts n vectors and their records into an index.
 func (c *corpus) build(tb testing.TB, n int, opts Options) *Index {
 	tb.Helper()
+	return c.buildIn(tb, tb.TempDir(), n, opts)
+}
+
+func (c *corpus) buildIn(tb testing.TB, dir string, n int, opts Options) *Index {
+	tb.Helper()
 	opts.Analyze, opts.Version, opts.StoreID = words, 1, "s"
 	opts.OnError = func(err error) { tb.Error(err) }
-	ix, err := Open(DirFS(tb.TempDir()), opts)
+	ix, err := Open(DirFS(dir), opts)
 	if err != nil {
 		tb.Fatal(err)
 	}
