@@ -27,10 +27,12 @@ type Options struct {
 	// end. 0 means 8 MiB.
 	VectorBytes int
 	// MinLists is the least number of vectors in a partition of a file that are
-	// divided into lists, and ScanRows how many a search scans before it uses
-	// them. 0 means 8,192 and 20,000.
-	MinLists int
-	ScanRows int
+	// divided into lists, ScanRows how many a search scans before it uses them,
+	// and ProbeRows how many it then looks at at least. 0 means 8,192, 20,000 and
+	// 4,000.
+	MinLists  int
+	ScanRows  int
+	ProbeRows int
 	// Building opens an index that is being rebuilt; see Index.SetCursor. A new
 	// one stands at BaseRevision, from which the journal has to be read when all
 	// records are in.
@@ -152,6 +154,9 @@ func Open(fs FS, opts Options) (*Index, error) {
 	}
 	if opts.ScanRows == 0 {
 		opts.ScanRows = 20_000
+	}
+	if opts.ProbeRows == 0 {
+		opts.ProbeRows = 4000
 	}
 	if opts.OnCheckpoint == nil {
 		opts.OnCheckpoint = func(int64) {}

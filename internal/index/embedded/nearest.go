@@ -219,7 +219,7 @@ func (n *nearest) probe() (exact bool, err error) {
 	// not in proportion. Rows that pass are counted rather than lists, so that a
 	// filter that leaves out the query's own neighbourhood makes it look further.
 	share := min(passing/float64(rows), 1)
-	want := probeShare * math.Sqrt(float64(rows))
+	want := max(probeShare*math.Sqrt(float64(rows)), float64(n.v.ix.opts.ProbeRows))
 	enough := max(want*math.Pow(share, 0.75), min(want, probeLeast)) * limitShare(n.q.Limit)
 	seen, passed := 0.0, 0.0
 	for h.len() > 0 {

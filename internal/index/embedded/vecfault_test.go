@@ -34,7 +34,7 @@ func (h *vecHistory) run(ix *Index, w world, steps int) {
 func TestEveryVectorFault(t *testing.T) {
 	run := func(f *faultFS) {
 		w := world{rand.New(rand.NewPCG(13, 3))}
-		opts := Options{Analyze: words, Version: 1, StoreID: "s", TailDocs: 60, VectorBytes: 4000, MinLists: 20, ScanRows: 10}
+		opts := Options{Analyze: words, Version: 1, StoreID: "s", TailDocs: 60, VectorBytes: 4000, MinLists: 20, ScanRows: 10, ProbeRows: 1}
 		ix, err := Open(f, opts)
 		if err != nil {
 			if !errors.Is(err, errFault) {
@@ -80,7 +80,7 @@ func TestEveryVectorFault(t *testing.T) {
 func TestDamagedVectorFiles(t *testing.T) {
 	dir := t.TempDir()
 	w := world{rand.New(rand.NewPCG(15, 5))}
-	opts := Options{Analyze: words, Version: 1, StoreID: "s", TailDocs: 10_000, MinLists: 20, ScanRows: 10}
+	opts := Options{Analyze: words, Version: 1, StoreID: "s", TailDocs: 10_000, MinLists: 20, ScanRows: 10, ProbeRows: 1}
 	ix, err := Open(DirFS(dir), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func readAll(ix *Index, h *vecHistory) error {
 func TestDamageIsFound(t *testing.T) {
 	for _, limit := range []int{5, 500} {
 		f := newFaultFS()
-		opts := Options{Analyze: words, Version: 1, StoreID: "s", MinLists: 20, ScanRows: 10}
+		opts := Options{Analyze: words, Version: 1, StoreID: "s", MinLists: 20, ScanRows: 10, ProbeRows: 1}
 		ix, err := Open(f, opts)
 		if err != nil {
 			t.Fatal(err)
@@ -225,7 +225,7 @@ func TestDamageIsFound(t *testing.T) {
 // share nothing that changes.
 func TestVectorReadersWhileWriting(t *testing.T) {
 	w := world{rand.New(rand.NewPCG(18, 8))}
-	opts := Options{Analyze: words, Version: 1, StoreID: "s", TailDocs: 100, VectorBytes: 8000, MinLists: 20, ScanRows: 10, OnError: func(err error) { t.Error(err) }}
+	opts := Options{Analyze: words, Version: 1, StoreID: "s", TailDocs: 100, VectorBytes: 8000, MinLists: 20, ScanRows: 10, ProbeRows: 1, OnError: func(err error) { t.Error(err) }}
 	ix, err := Open(newFaultFS(), opts)
 	if err != nil {
 		t.Fatal(err)

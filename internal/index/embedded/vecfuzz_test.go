@@ -15,7 +15,7 @@ import (
 func vecSeeds(f *testing.F, prefix string) (out [][]byte) {
 	fs := newFaultFS()
 	w := fixedWorld()
-	ix, err := Open(fs, Options{Analyze: words, Version: 1, StoreID: "s", MinLists: 10, ScanRows: 5})
+	ix, err := Open(fs, Options{Analyze: words, Version: 1, StoreID: "s", MinLists: 10, ScanRows: 5, ProbeRows: 1})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func FuzzVectorSegment(f *testing.F) {
 			}
 			return
 		}
-		ix, err := Open(fs, Options{Analyze: words, Version: 1, StoreID: "s", MinLists: 10, ScanRows: 5})
+		ix, err := Open(fs, Options{Analyze: words, Version: 1, StoreID: "s", MinLists: 10, ScanRows: 5, ProbeRows: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

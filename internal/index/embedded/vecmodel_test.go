@@ -311,7 +311,7 @@ func (h *vecHistory) check(t *testing.T, ix *Index, w world) {
 
 func vecOptions(w world) Options {
 	return Options{Analyze: words, Version: 1, StoreID: "s", TailDocs: 20 + w.IntN(400), VectorBytes: 1000 + w.IntN(60_000),
-		MinLists: 10 + w.IntN(60), ScanRows: 1 + w.IntN(60)}
+		MinLists: 10 + w.IntN(60), ScanRows: 1 + w.IntN(60), ProbeRows: 1}
 }
 
 // TestRandomVectorHistories compares vectors, through files, merges, crashes,

@@ -58,7 +58,7 @@ func TestSetsOfRecords(t *testing.T) {
 			if w.IntN(2) == 0 {
 				ids = ids[:1500]
 			}
-			ix, m := filled(t, Options{MinLists: 100, ScanRows: 200}, ids, func(id int64) *index.Document {
+			ix, m := filled(t, Options{MinLists: 100, ScanRows: 200, ProbeRows: 1}, ids, func(id int64) *index.Document {
 				d := &index.Document{ID: id, Namespace: 1, Kind: 1, Scope: 10, CreatedAt: id}
 				for tag := int64(20); tag < 23; tag++ {
 					if w.IntN(1<<(2*(tag-20))) == 0 {
@@ -124,7 +124,7 @@ func TestFilterAgainstTheQuery(t *testing.T) {
 		}
 		return normalized(v)
 	}
-	ix, m := filled(t, Options{MinLists: 100, ScanRows: 200}, ids, func(id int64) *index.Document {
+	ix, m := filled(t, Options{MinLists: 100, ScanRows: 200, ProbeRows: 1}, ids, func(id int64) *index.Document {
 		return &index.Document{ID: id, Namespace: 1, Kind: 1, Scope: 10 + id%40}
 	}, vector)
 	v, _ := ix.View(1)
