@@ -1,7 +1,6 @@
 package loci
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -46,8 +45,12 @@ func BenchmarkHybrid(b *testing.B) {
 		{"exact", SearchRequest{Exact: true}},
 		{"one scope and tag", SearchRequest{Filter: ReadFilter{Tags: []string{"tag 3"}}}},
 		{"neighbours", SearchRequest{NeighbourWeight: 0.3}},
+		{"without an index", SearchRequest{}},
 	} {
-		b.Run(fmt.Sprint(c.name), func(b *testing.B) {
+		b.Run(c.name, func(b *testing.B) {
+			if c.name == "without an index" {
+				abandon(db.eng.setIndex(nil))
+			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				c.req.Query = queries[i%len(queries)]

@@ -45,7 +45,9 @@ func (db *DB) RegisterReranker(ctx context.Context, r Reranker, opts *RerankerOp
 	if err != nil {
 		return errs.WithOp(op, err)
 	}
-	if err := b.sample(ctx, e.models.rerankWait()); err != nil {
+	work, stop := e.untilClosing(ctx)
+	defer stop()
+	if err := b.sample(work, e.models.rerankWait()); err != nil {
 		return errs.WithOp(op, err)
 	}
 	e.models.reranker.Store(b)

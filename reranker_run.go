@@ -27,11 +27,12 @@ const (
 	defaultRerankWait = 30 * time.Second
 )
 
-// searchModels are what searches ask besides the stores. The waits are set
-// before the first search or not at all.
+// searchModels are what searches ask besides the stores, and how patient they
+// are, which is set before the first search or not at all.
 type searchModels struct {
 	reranker          atomic.Pointer[boundReranker]
 	embedIn, rerankIn time.Duration // 0: the default
+	truthScan         int           // likewise
 }
 
 func (m *searchModels) embedWait() time.Duration  { return cmp.Or(m.embedIn, defaultEmbedWait) }

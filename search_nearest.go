@@ -17,9 +17,9 @@ const (
 	// cosines worked out anew, in full precision, whatever the candidate window.
 	leastRescored  = 30
 	rescoredPerHit = 3
-	// truthScan bounds the records that are compared one by one while there is no
-	// index.
-	truthScan = 200_000
+	// defaultTruthScan bounds the records that are compared one by one while there
+	// is no index: about half a second.
+	defaultTruthScan = 50_000
 )
 
 // vectorHit is a candidate of the vector path.
@@ -166,11 +166,11 @@ func sortVectors(hits []vectorHit) {
 }
 
 // compareAll is compare without an index: it goes through the records of the
-// truth, and gives up being exact after truthScan of them.
+// truth, oldest first, and ends inexact after so many of them.
 func (r *searchRun) compareAll(ctx context.Context, v *vectorPath, limit int) (hits []vectorHit, exact bool, err error) {
 	exact = true
 	var buf []float32
-	seen := 0
+	seen, most := 0, cmp.Or(r.e.models.truthScan, defaultTruthScan)
 	keep := func() {
 		sortVectors(hits)
 		hits = hits[:min(len(hits), limit)]
@@ -181,7 +181,7 @@ func (r *searchRun) compareAll(ctx context.Context, v *vectorPath, limit int) (h
 			continue
 		}
 		err = r.tx.Scan(filter.Filter, 0, 0, func(s store.Stored) (bool, error) {
-			if seen++; seen > truthScan {
+			if seen++; seen > most {
 				exact = false
 				return false, nil
 			}

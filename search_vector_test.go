@@ -433,6 +433,11 @@ func TestDegradeCases(t *testing.T) {
 			}
 			h.wantDegraded(vectorOnly, 6, true)
 			wantHits(t, h.DB, SearchRequest{Query: "lighthouse", Limit: new(1), CandidateLimit: new(1), Kinds: []Kind{KindMemory}, Filter: ReadFilter{Tags: []string{"t"}}}, ids[2])
+			// A large store is not gone through for ever.
+			h.eng.models.truthScan = 2
+			if res = search(t, h.DB, vectorOnly); len(res.Hits) != 2 || res.Diagnostics.Exact {
+				t.Errorf("%d hits, %+v", len(res.Hits), res.Diagnostics)
+			}
 			h.Close()
 			_, err := h.Search(t.Context(), req)
 			wantCode(t, err, ErrClosed)
