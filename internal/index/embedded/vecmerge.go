@@ -205,9 +205,10 @@ const (
 	trainRows  = 30_000
 	trainShare = 32
 	trainTurns = 6
-	// regrow is how much a partition may grow before its centroids are found
-	// anew.
-	regrow = 2
+	// regrow and reshrink are how much a partition may grow or shrink before its
+	// centroids are found anew.
+	regrow   = 2
+	reshrink = 4
 )
 
 // divide finds lists for a partition and gives its rows in their order: list by
@@ -225,7 +226,7 @@ func (m *vecMerging) divide(form rowForm, rows []mergeRow) (*vecLists, []mergeRo
 	stride := form.codeStride()
 	const block = 64
 	codes := make([]int8, block*stride)
-	q := newQuantizer(form)
+	q := rowReader{form}
 	for i := 0; i < len(rows); i += block {
 		if m.ix.quitting() {
 			return nil, nil, errNothing
@@ -263,15 +264,15 @@ func (m *vecMerging) divide(form rowForm, rows []mergeRow) (*vecLists, []mergeRo
 }
 
 // inherited gives the centroids of the largest partition that has some, unless
-// there are too few of them by now.
+// there are too few or too many of them by now.
 func (m *vecMerging) inherited(rows []mergeRow) *vecLists {
 	var best *vecPart
-	for i := 0; i < len(rows); i++ {
+	for i := range rows {
 		if p := rows[i].part; p.ends != nil && (best == nil || p.trained > best.trained) {
 			best = p
 		}
 	}
-	if best == nil || len(rows) >= regrow*int(best.trained) {
+	if best == nil || len(rows) >= regrow*int(best.trained) || len(rows)*reshrink < int(best.trained) {
 		return nil
 	}
 	return &vecLists{weights: best.weights, centroids: best.centroids, trained: best.trained}
@@ -283,7 +284,7 @@ func (m *vecMerging) train(form rowForm, rows []mergeRow) (*vecLists, error) {
 	n := min(len(rows), trainRows, trainShare*k)
 	dim := int(form.dim)
 	points := make([]float32, 0, n*dim)
-	q := newQuantizer(form)
+	q := rowReader{form}
 	for i := range n {
 		row, err := m.codes(rows[i*len(rows)/n])
 		if err != nil {
@@ -312,16 +313,11 @@ func (m *vecMerging) train(form rowForm, rows []mergeRow) (*vecLists, error) {
 	return l, nil
 }
 
-// quantizer reads rows of either encoding as codes or as numbers.
-type quantizer struct {
-	form rowForm
-	buf  []float32
-}
-
-func newQuantizer(form rowForm) *quantizer { return &quantizer{form: form} }
+// rowReader reads rows of either encoding as codes or as numbers.
+type rowReader struct{ form rowForm }
 
 // codes writes a row's int8 codes to dst; their scale changes no list.
-func (q *quantizer) codes(dst []int8, row []byte) {
+func (q rowReader) codes(dst []int8, row []byte) {
 	if q.form.encoding == index.EncodingSQ8 {
 		copy(dst, codesOf(row))
 		return
@@ -330,7 +326,7 @@ func (q *quantizer) codes(dst []int8, row []byte) {
 }
 
 // floats appends a row as numbers, up to its scale.
-func (q *quantizer) floats(dst []float32, row []byte) []float32 {
+func (q rowReader) floats(dst []float32, row []byte) []float32 {
 	if q.form.encoding == index.EncodingF32 {
 		return append(dst, column[float32](row)[:q.form.dim]...)
 	}
