@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,10 @@ import (
 type evalOptions struct {
 	task            string
 	run             string
-	embedder        string
+	paths           []string
+	cache           string
+	fusion          string
+	vectorWeight    float64
 	depth           int
 	neighbourWeight float64
 	threadWeight    float64
@@ -41,15 +45,23 @@ what was found to a run file and reports recall, hits, MRR and nDCG.
 DIRECTORY is the folder of one set (docs.jsonl, queries.jsonl, qrels.tsv and
 perhaps groups.tsv), with --task for a variant of it, or a folder of such
 folders, with --task for the set. "--task all" measures every task it knows.
-With --tune the weights of neighbours and threads are chosen on all
-conversations but one and reported on that one, for each in turn.
+Each path is measured: the text alone, the vectors alone, and both; with
+--embedder none there is the text alone.
+With --tune weights are chosen on all conversations but one and reported on that
+one, for each in turn; in a set without conversations they are chosen on one half
+and reported on the other, both ways. It is the weight of the vectors that is
+chosen, and with --embedder none those of neighbours and threads.
+"--task sts" measures an embedder alone: the rank correlation of its cosines with
+what people said of pairs of sentences.
 With --graph-weight a set's triples.tsv (subject, relation, object, separated by
 tabs) becomes a graph, documents are tagged with their titles, and what the graph
 relates to the best text hits joins the ranking.`,
 		Example: `  loci eval data/scifact --run scifact.run
   loci eval data --task xquad:zh
   loci eval data/locomo --neighbour-weight 0.5 --thread-weight 0.5
-  loci eval data/locomo --task sessions`,
+  loci eval data/locomo --task sessions
+  loci eval data --task all --cache ~/.cache/loci-eval
+  loci eval data --task sts`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := a.WithTimeout(cmd.Context())
@@ -58,14 +70,17 @@ relates to the best text hits joins the ranking.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.task, "task", "", "the `set` or its variant: "+strings.Join(eval.Tasks(), ", ")+", all")
+	f.StringVar(&o.task, "task", "", "the `set` or its variant: "+strings.Join(eval.Tasks(), ", ")+", sts, all")
 	f.StringVar(&o.run, "run", "", "write what was found to this `file`: query, document, score, separated by tabs")
-	f.StringVar(&o.embedder, "embedder", "none", "embedding model; there is none yet")
+	f.StringSliceVar(&o.paths, "paths", nil, "what to measure: text, vector, hybrid (default all that there are)")
+	f.StringVar(&o.cache, "cache", "", "keep what is embedded in this `directory` for the next run")
+	f.Float64Var(&o.vectorWeight, "vector-weight", 0, "weight of the vectors against a text's 1 (default the embedder's)")
+	f.StringVar(&o.fusion, "fusion", "", "how the two become one: score or rrf (default the embedder's)")
 	f.IntVar(&o.depth, "depth", 100, "how many results to ask for")
 	f.Float64Var(&o.neighbourWeight, "neighbour-weight", 0, "share of the better neighbour's score")
 	f.Float64Var(&o.threadWeight, "thread-weight", 0, "share of the thread's own score")
 	f.Float64Var(&o.graphWeight, "graph-weight", 0, "weight of the path through the graph of the set's triples")
-	f.BoolVar(&o.tune, "tune", false, "choose the two weights, leaving one conversation out")
+	f.BoolVar(&o.tune, "tune", false, "choose weights on one part of the questions and report them on another")
 	return cmd
 }
 
@@ -92,11 +107,14 @@ func evalTasks(dir, task string) (root string, tasks []string, err error) {
 		}
 		return filepath.Dir(abs), tasks, nil
 	}
+	if pairs, err := filepath.Glob(filepath.Join(abs, "*_test.tsv")); err == nil && len(pairs) > 0 && (task == "" || task == taskPairs) {
+		return filepath.Dir(abs), []string{filepath.Base(abs)}, nil
+	}
 	switch task {
 	case "":
 		return "", nil, &loci.Error{Code: loci.ErrValidation, Field: "task", Message: "is needed: " + dir + " is not the folder of one set"}
 	case "all":
-		for _, t := range eval.Tasks() {
+		for _, t := range append(eval.Tasks(), taskPairs) {
 			set, _, _ := strings.Cut(t, ":")
 			if _, err := os.Stat(filepath.Join(abs, set)); err == nil {
 				tasks = append(tasks, t)
@@ -111,67 +129,113 @@ func evalTasks(dir, task string) (root string, tasks []string, err error) {
 	}
 }
 
-// evalResult is the report of one task.
+// evalResult is the report of one path of one task.
 type evalResult struct {
 	eval.Report
-	Unit            eval.Unit `json:"unit"`
-	Documents       int       `json:"documents"`
-	NeighbourWeight float64   `json:"neighbour_weight"`
-	ThreadWeight    float64   `json:"thread_weight"`
-	GraphWeight     float64   `json:"graph_weight,omitempty"`
-	MSPerQuery      float64   `json:"ms_per_query"`
-	Tuned           *tuned    `json:"tuned,omitempty"`
+	Path            string        `json:"path"`
+	Embedder        string        `json:"embedder"`
+	Unit            eval.Unit     `json:"unit"`
+	Documents       int           `json:"documents"`
+	NeighbourWeight float64       `json:"neighbour_weight"`
+	ThreadWeight    float64       `json:"thread_weight"`
+	GraphWeight     float64       `json:"graph_weight,omitempty"`
+	VectorWeight    float64       `json:"vector_weight,omitempty"` // 0: the embedder's
+	Fusion          string        `json:"fusion,omitempty"`        // "": the embedder's
+	MSPerQuery      float64       `json:"ms_per_query"`            // without the query's embedding
+	Tuned           *tuned        `json:"tuned,omitempty"`
+	Pairs           []pairsResult `json:"pairs,omitempty"`
 }
 
-// tuned reports weights chosen without the conversation they are rated on.
-type tuned struct {
-	Measure string  `json:"measure"`
-	HeldOut float64 `json:"held_out"` // mean over all questions
-	Folds   []fold  `json:"folds"`
+// The paths.
+const (
+	pathText   = "text"
+	pathVector = "vector"
+	pathHybrid = "hybrid"
+)
+
+// evaluation is one run of the command.
+type evaluation struct {
+	evalOptions
+	app   *cli.App
+	model *cli.Model  // nil for none
+	cache *eval.Cache // before the model
+	out   io.Writer   // of the run file; nil for none
 }
 
-type fold struct {
-	Name            string  `json:"name"`
-	NeighbourWeight float64 `json:"neighbour_weight"`
-	ThreadWeight    float64 `json:"thread_weight"`
-	Value           float64 `json:"value"`
+func invalid(field, message string) error {
+	return &loci.Error{Code: loci.ErrValidation, Field: field, Message: message}
 }
 
 func runEval(ctx context.Context, a *cli.App, dir string, o evalOptions) (err error) {
-	if o.embedder != "none" {
-		return &loci.Error{Code: loci.ErrValidation, Field: "embedder", Message: "must be none: this version has no embedder"}
-	}
 	if o.depth < 1 || o.depth > loci.MaxPage {
-		return &loci.Error{Code: loci.ErrValidation, Field: "depth", Message: fmt.Sprintf("must be from 1 to %d", loci.MaxPage)}
+		return invalid("depth", fmt.Sprintf("must be from 1 to %d", loci.MaxPage))
 	}
 	root, tasks, err := evalTasks(dir, o.task)
 	if err != nil {
 		return err
 	}
-	var out io.Writer
+	e := &evaluation{evalOptions: o, app: a}
+	if e.model, err = a.OpenModel(); err != nil {
+		return err
+	}
+	known := []string{pathText}
+	if e.model != nil {
+		known = append(known, pathVector, pathHybrid)
+		size, err := e.model.Size(ctx)
+		if err != nil {
+			return err
+		}
+		if e.cache, err = eval.NewCache(e.model.Embedder, e.model.ID, size, o.cache); err != nil {
+			return &loci.Error{Code: loci.ErrIO, Field: "cache", Message: "cannot be used", Err: err}
+		}
+		plain := e.model
+		defer func() { err = errors.Join(err, e.cache.Close(), plain.Close()) }()
+		cached := *plain
+		cached.Embedder = e.cache
+		e.model = &cached
+	}
+	if len(e.paths) == 0 {
+		e.paths = known
+	}
+	for _, p := range e.paths {
+		if !slices.Contains(known, p) {
+			return invalid("paths", fmt.Sprintf("must be of %s with embedder %s", strings.Join(known, ", "), a.Embedder()))
+		}
+	}
 	if o.run != "" {
-		if len(tasks) > 1 {
-			return &loci.Error{Code: loci.ErrValidation, Field: "run", Message: "takes one task at a time"}
+		if len(tasks) > 1 || len(e.paths) > 1 {
+			return invalid("run", "takes one task and one path at a time")
 		}
 		f, err := os.Create(o.run)
 		if err != nil {
 			return &loci.Error{Code: loci.ErrIO, Field: "run", Message: "the file cannot be written", Err: err}
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
-		out = f
+		e.out = f
 	}
-	var results []evalResult
+	if !a.JSON() {
+		fmt.Fprintf(a.Stdout(), "embedder: %s\n\n", a.Embedder())
+	}
+	results := []evalResult{}
+	show := func(r evalResult) error {
+		results = append(results, r)
+		if a.JSON() {
+			return nil
+		}
+		return r.write(a.Stdout())
+	}
 	for _, task := range tasks {
-		r, err := evalTask(ctx, a, root, task, o, out)
+		if isPairs(root, task) {
+			if e.model == nil && len(tasks) > 1 {
+				continue // there is nothing to measure
+			}
+			err = e.pairs(ctx, root, task, show)
+		} else {
+			err = e.task(ctx, root, task, show)
+		}
 		if err != nil {
 			return err
 		}
-		if !a.JSON() {
-			if err := r.write(a.Stdout()); err != nil {
-				return err
-			}
-		}
-		results = append(results, r)
 	}
 	if a.JSON() {
 		return a.WriteJSON(results)
@@ -180,75 +244,97 @@ func runEval(ctx context.Context, a *cli.App, dir string, o evalOptions) (err er
 }
 
 func (r *evalResult) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %d documents, weights %.2f and %.2f, %.2f ms a query\n", r.Task, r.Documents, r.NeighbourWeight, r.ThreadWeight, r.MSPerQuery)
-	if err := r.Report.Write(w); err != nil {
-		return err
+	for _, p := range r.Pairs {
+		fmt.Fprintf(w, "%s %s: %d pairs, Spearman %.4f\n", r.Task, p.File, p.Pairs, p.Spearman)
+	}
+	if r.Pairs == nil {
+		fmt.Fprintf(w, "%s, %s: %d documents, weights %.2f and %.2f, %.2f ms a query\n", r.Task, r.Path, r.Documents, r.NeighbourWeight, r.ThreadWeight, r.MSPerQuery)
+		if err := r.Report.Write(w); err != nil {
+			return err
+		}
 	}
 	if r.Tuned != nil {
-		fmt.Fprintf(w, "tuned, each conversation by the others: %s %.4f\n", r.Tuned.Measure, r.Tuned.HeldOut)
+		fmt.Fprintf(w, "tuned, each part by the others: %s %.4f\n", r.Tuned.Measure, r.Tuned.HeldOut)
 		for _, f := range r.Tuned.Folds {
-			fmt.Fprintf(w, "  %-12s %.4f with %.2f and %.2f\n", f.Name, f.Value, f.NeighbourWeight, f.ThreadWeight)
+			fmt.Fprintf(w, "  %-12s %.4f with %s\n", f.Name, f.Value, f.weights)
 		}
+		fmt.Fprintf(w, "  best of all, having seen every answer: %.4f with %s\n", r.Tuned.Best.Value, r.Tuned.Best.weights)
 	}
 	_, err := fmt.Fprintln(w)
 	return err
 }
 
-func evalTask(ctx context.Context, a *cli.App, root, task string, o evalOptions, out io.Writer) (r evalResult, err error) {
+// task measures every path of a set.
+func (e *evaluation) task(ctx context.Context, root, task string, show func(evalResult) error) (err error) {
 	set, err := eval.Load(root, task)
 	if err != nil {
-		return r, &loci.Error{Code: loci.ErrValidation, Field: "task", Message: "cannot be loaded", Err: err}
+		return &loci.Error{Code: loci.ErrValidation, Field: "task", Message: "cannot be loaded", Err: err}
 	}
 	dir, err := os.MkdirTemp("", "loci-eval-")
 	if err != nil {
-		return r, &loci.Error{Code: loci.ErrIO, Message: "no temporary folder", Err: err}
+		return &loci.Error{Code: loci.ErrIO, Message: "no temporary folder", Err: err}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	db, err := loci.Open(ctx, dir, nil)
+	db, err := loci.Open(ctx, dir, &loci.Options{NoBackgroundEmbedding: true})
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	var graph *loci.GraphBatch
-	if o.graphWeight > 0 {
+	if e.graphWeight > 0 {
 		if graph, err = readTriples(root, task); err != nil {
-			return r, err
+			return err
 		}
 	}
-	if err := loadSet(ctx, a, db, set, graph != nil); err != nil {
-		return r, err
+	if err := loadSet(ctx, e.app, db, set, graph != nil); err != nil {
+		return err
 	}
 	if graph != nil {
 		if _, err := db.Graph().ApplyBatch(ctx, *graph); err != nil {
-			return r, err
+			return err
 		}
 	}
-	search := func(w weights) eval.SearchFunc { return searchSet(db, set, w) }
-	w := weights{o.neighbourWeight, o.threadWeight, o.graphWeight}
+	if err := e.embed(ctx, db, set); err != nil {
+		return err
+	}
+	for _, path := range e.paths {
+		r, err := e.path(ctx, db, set, path)
+		if err == nil {
+			err = show(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// path measures one path.
+func (e *evaluation) path(ctx context.Context, db *loci.DB, set *eval.Set, path string) (r evalResult, err error) {
+	search := func(w weights) eval.SearchFunc { return searchSet(db, set, path, w) }
+	w := weights{neighbour: e.neighbourWeight, thread: e.threadWeight, graph: e.graphWeight}
+	if path == pathHybrid {
+		w.vector, w.fusion = e.vectorWeight, loci.Fusion(e.fusion)
+	}
 	began := time.Now()
-	run, err := eval.Search(ctx, set, o.depth, search(w))
+	run, err := eval.Search(ctx, set, e.depth, search(w))
 	if err != nil {
 		return r, err
 	}
 	took := time.Since(began)
-	if out != nil {
-		if err := eval.WriteRun(out, run); err != nil {
+	if e.out != nil {
+		if err := eval.WriteRun(e.out, run); err != nil {
 			return r, &loci.Error{Code: loci.ErrIO, Field: "run", Message: "the file cannot be written", Err: err}
 		}
 	}
-	r = evalResult{Report: eval.Evaluate(set, run), Unit: set.Unit, Documents: len(set.Docs), NeighbourWeight: w.neighbour, ThreadWeight: w.thread, GraphWeight: w.graph,
+	r = evalResult{Report: eval.Evaluate(set, run), Path: path, Embedder: e.app.Embedder(), Unit: set.Unit, Documents: len(set.Docs),
+		NeighbourWeight: w.neighbour, ThreadWeight: w.thread, GraphWeight: w.graph, VectorWeight: w.vector, Fusion: string(w.fusion),
 		MSPerQuery: took.Seconds() * 1000 / float64(max(len(set.Judged()), 1))}
-	if o.tune {
-		if r.Tuned, err = tuneWeights(ctx, set, o.depth, search); err != nil {
-			return r, err
-		}
+	if e.tune && (path == pathHybrid || path == pathText && e.model == nil) {
+		r.Tuned, err = tuneWeights(ctx, set, e.depth, w, path == pathHybrid, search)
 	}
-	return r, nil
+	return r, err
 }
-
-// weights are the shares of a hit's neighbours and of its thread, and the weight
-// of the graph's path.
-type weights struct{ neighbour, thread, graph float64 }
 
 const loadBatch = 1000
 
@@ -330,10 +416,14 @@ func readTriples(root, task string) (*loci.GraphBatch, error) {
 	return batch, nil
 }
 
-// searchSet answers a set's queries from the store.
-func searchSet(db *loci.DB, set *eval.Set, w weights) eval.SearchFunc {
+// searchSet answers a set's queries from the store by one path or both.
+func searchSet(db *loci.DB, set *eval.Set, path string, w weights) eval.SearchFunc {
 	return func(ctx context.Context, q eval.Query, k int) ([]eval.Scored, error) {
-		req := loci.SearchRequest{Query: q.Text, Limit: &k, Kinds: []loci.Kind{loci.KindMemory}, NeighbourWeight: w.neighbour, ThreadWeight: w.thread, GraphWeight: w.graph}
+		req := loci.SearchRequest{Query: q.Text, Limit: &k, Kinds: []loci.Kind{loci.KindMemory}, NoVector: path == pathText, NoText: path == pathVector,
+			NeighbourWeight: w.neighbour, ThreadWeight: w.thread, GraphWeight: w.graph, Fusion: w.fusion}
+		if w.vector > 0 {
+			req.VectorWeight = &w.vector
+		}
 		if q.Scope != "" {
 			req.Filter.Scopes = []string{q.Scope}
 		}
@@ -343,6 +433,9 @@ func searchSet(db *loci.DB, set *eval.Set, w weights) eval.SearchFunc {
 		res, err := db.Search(ctx, req)
 		if err != nil {
 			return nil, err
+		}
+		if len(res.Diagnostics.Degraded) > 0 {
+			return nil, fmt.Errorf("a search was degraded: %v", res.Diagnostics.Degraded)
 		}
 		found := make([]eval.Scored, len(res.Hits))
 		for i, h := range res.Hits {
@@ -359,33 +452,4 @@ func searchSet(db *loci.DB, set *eval.Set, w weights) eval.SearchFunc {
 		}
 		return found, nil
 	}
-}
-
-// tuneWeights chooses the weights by recall at 10, leaving one scope out.
-func tuneWeights(ctx context.Context, set *eval.Set, depth int, search func(weights) eval.SearchFunc) (*tuned, error) {
-	var grid []weights
-	for _, n := range []float64{0, 0.25, 0.5, 0.75, 1} {
-		for _, t := range []float64{0, 0.25, 0.5, 0.75, 1} {
-			grid = append(grid, weights{n, t, 0})
-		}
-	}
-	var folds []string
-	for _, q := range set.Judged() {
-		folds = append(folds, q.Scope)
-	}
-	t, err := eval.LeaveOneOut(grid, folds, func(w weights) ([]float64, error) {
-		run, err := eval.Search(ctx, set, depth, search(w))
-		if err != nil {
-			return nil, err
-		}
-		return eval.PerQuery(set, run, eval.RecallAt(10)), nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	out := &tuned{Measure: "R@10", HeldOut: t.HeldOut}
-	for _, f := range t.Folds {
-		out.Folds = append(out.Folds, fold{f.Name, f.Chosen.neighbour, f.Chosen.thread, f.Value})
-	}
-	return out, nil
 }

@@ -56,7 +56,7 @@ func (d *doctor) embedder(ctx context.Context) {
 		d.add(checkEmbedder, levelWarning, d.app.failure(err).Message, "Correct --embedder, LOCI_EMBEDDER or the key; until then searches go by words alone.")
 		return
 	}
-	defer m.close() // of idle connections
+	defer m.Close() // of idle connections
 	ctx, cancel := context.WithTimeout(ctx, searchPatience)
 	defer cancel()
 	var took time.Duration
@@ -87,7 +87,7 @@ func (d *doctor) vectors(ctx context.Context, db *loci.DB) {
 	}
 	inForce := ""
 	if m != nil {
-		defer m.close() // of idle connections
+		defer m.Close() // of idle connections
 		inForce = m.ID
 	}
 	there := false
@@ -111,7 +111,7 @@ func (d *doctor) vectors(ctx context.Context, db *loci.DB) {
 	}
 	limited, cancel := context.WithTimeout(ctx, searchPatience)
 	defer cancel()
-	if err := m.bind(limited, db); err != nil && loci.CodeOf(err) == loci.ErrConflict {
+	if err := m.Bind(limited, db); err != nil && loci.CodeOf(err) == loci.ErrConflict {
 		d.add(check, levelWarning, d.app.failure(err).Message, "Until then searches go by words alone.")
 		return
 	}

@@ -118,6 +118,9 @@ func shownModel(v setting) string {
 	return title
 }
 
+// Embedder is the embedder in force for people: none, or which one it is.
+func (a *App) Embedder() string { return shownModel(a.settings.get("embedder")) }
+
 // embedderOff says whether vectors were turned off.
 func (a *App) embedderOff() bool { return a.settings.get("embedder").Value == modelNone }
 
@@ -125,8 +128,11 @@ func (a *App) embedderOff() bool { return a.settings.get("embedder").Value == mo
 // loaded and nobody is asked. patient is for work that can wait for a service.
 func (a *App) openModel(patient bool) (*Model, error) { return a.openThreads(patient, 1) }
 
-// openThreads is openModel with the processors that a model of the program's own
-// may use.
+// OpenModel is the embedder that the settings ask for, nil for none. A model of
+// the program's own uses all processors. Close it when the stores that it is
+// bound to are closed.
+func (a *App) OpenModel() (*Model, error) { return a.openThreads(true, runtime.NumCPU()) }
+
 func (a *App) openThreads(patient bool, threads int) (*Model, error) {
 	v := a.settings.get("embedder").Value
 	switch v {
@@ -156,16 +162,34 @@ func (a *App) endpoint(name string, patient bool) (o endpoint.Options, err error
 	return o, nil
 }
 
-// close lets go of a model's connections.
-func (m *Model) close() error {
+// Close lets go of a model's connections.
+func (m *Model) Close() error {
 	if c, ok := m.Embedder.(io.Closer); ok {
 		return c.Close()
 	}
 	return nil
 }
 
-// bind binds the model to its space, which is made if need be.
-func (m *Model) bind(ctx context.Context, db *loci.DB) error {
+// Size is the dimension of the model's vectors. A service is asked for a vector
+// to find out.
+func (m *Model) Size(ctx context.Context) (int, error) {
+	if m.Dimension > 0 {
+		return m.Dimension, nil
+	}
+	vectors, err := m.Embedder.Embed(ctx, []string{"dimension"}, embed.Passage)
+	switch {
+	case err != nil:
+		return 0, errs.Wrap(errs.Validation, err, "the embedder does not answer")
+	case len(vectors) != 1 || len(vectors[0]) == 0:
+		return 0, errs.Invalid("embedder", "gave no vector for a text")
+	}
+	m.Dimension = len(vectors[0])
+	return m.Dimension, nil
+}
+
+// Bind binds the model to its space, which is made if need be, until the store
+// is closed.
+func (m *Model) Bind(ctx context.Context, db *loci.DB) error {
 	known, err := db.Embeddings().EmbedderSpace(ctx, m.ID)
 	if err != nil {
 		return err
@@ -173,17 +197,10 @@ func (m *Model) bind(ctx context.Context, db *loci.DB) error {
 	if known == nil {
 		known = &loci.EmbeddingSpace{ID: m.ID, Model: m.ID, Dimension: m.Dimension}
 	}
-	if m.Dimension == 0 && known.Dimension == 0 {
-		vectors, err := m.Embedder.Embed(ctx, []string{"dimension"}, embed.Passage)
-		if err != nil {
-			return errs.Wrap(errs.Validation, err, "the embedder does not answer")
+	if m.Dimension > 0 || known.Dimension == 0 {
+		if known.Dimension, err = m.Size(ctx); err != nil {
+			return err
 		}
-		if len(vectors) == 1 {
-			known.Dimension = len(vectors[0])
-		}
-	}
-	if m.Dimension > 0 {
-		known.Dimension = m.Dimension
 	}
 	if _, err := db.Embeddings().RegisterSpace(ctx, *known); err != nil {
 		return m.explain(err)
@@ -252,7 +269,7 @@ func (a *App) bindFor(ctx context.Context, db *loci.DB, name string, raw json.Ra
 		case m == nil && sync:
 			return release, errs.Invalid("embedder", "is none: choose one with --embedder, LOCI_EMBEDDER or the configuration file")
 		case m != nil:
-			closers = append(closers, m.close)
+			closers = append(closers, m.Close)
 			if err := a.bindOne(ctx, db, m, sync); err != nil {
 				return release, err
 			}
@@ -272,7 +289,7 @@ func (a *App) bindFor(ctx context.Context, db *loci.DB, name string, raw json.Ra
 
 func (a *App) bindOne(ctx context.Context, db *loci.DB, m *Model, must bool) error {
 	if must {
-		return m.bind(ctx, db)
+		return m.Bind(ctx, db)
 	}
 	switch has, err := m.has(ctx, db); {
 	case err != nil:
@@ -286,7 +303,7 @@ func (a *App) bindOne(ctx context.Context, db *loci.DB, m *Model, must bool) err
 	}
 	limited, cancel := context.WithTimeout(ctx, searchPatience)
 	defer cancel()
-	if err := m.bind(limited, db); err != nil {
+	if err := m.Bind(limited, db); err != nil {
 		if ctx.Err() != nil {
 			return errs.Wrap(errs.Canceled, ctx.Err(), "stopped before the search began")
 		}
@@ -321,10 +338,10 @@ func (a *App) settle(ctx context.Context, db *loci.DB) error {
 	if err != nil || m == nil {
 		return err
 	}
-	defer m.close() // of idle connections, when nothing is left to tell
+	defer m.Close() // of idle connections, when nothing is left to tell
 	limited, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
-	if err := m.bind(limited, db); err != nil {
+	if err := m.Bind(limited, db); err != nil {
 		a.Note("It has no vectors yet, so its words alone find it: %s", a.failure(err).Message)
 		return nil
 	}
@@ -390,7 +407,7 @@ func (a *App) keepModels(ctx context.Context, db *loci.DB) (stop func() error, e
 	if m != nil {
 		work.Go(func() {
 			for {
-				err := m.bind(ctx, db)
+				err := m.Bind(ctx, db)
 				if err == nil || ctx.Err() != nil {
 					return
 				}
@@ -407,7 +424,7 @@ func (a *App) keepModels(ctx context.Context, db *loci.DB) (stop func() error, e
 		cancel()
 		work.Wait()
 		if m != nil {
-			err = m.close()
+			err = m.Close()
 		}
 		if r != nil {
 			err = errors.Join(err, r.Close())
@@ -435,7 +452,7 @@ func (a *App) fillSpace(ctx context.Context, db *loci.DB, o *op.Operation, raw j
 		return nil, err
 	} else if m != nil {
 		known, err := db.Embeddings().EmbedderSpace(ctx, m.ID)
-		if err = errors.Join(err, m.close()); err != nil {
+		if err = errors.Join(err, m.Close()); err != nil {
 			return nil, err
 		}
 		if known != nil {
