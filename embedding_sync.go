@@ -81,6 +81,7 @@ type syncRun struct {
 	at          int               // the part that is being read
 	bound       int64             // ids from here on are newer than the sync
 	seen        *roaring64.Bitmap // ids that were dealt with
+	blank       []syncItem        // read last, with nothing to embed
 	done, total int64
 	only        int64 // the one namespace's number, 0 for all
 }
@@ -222,12 +223,15 @@ func (y *syncRun) run(ctx context.Context) error {
 func (y *syncRun) gather(ctx context.Context) (items []syncItem, err error) {
 	for len(items) == 0 && y.at < len(y.parts) {
 		err := y.e.pair(ctx, func(tx *store.ReadTx, view index.View) error {
-			items = items[:0]
+			items, y.blank = items[:0], y.blank[:0]
 			if view == nil {
 				return errIndexBusy()
 			}
 			return y.gatherFrom(tx, view, &items)
 		})
+		for i := 0; i < len(y.blank) && err == nil; i++ {
+			err = y.leave(ctx, &y.blank[i])
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -267,12 +271,11 @@ func (y *syncRun) item(tx *store.ReadTx, part syncPart, id int64) (item syncItem
 	if err != nil || r == nil {
 		return item, false, err
 	}
+	item = syncItem{id: id, kind: kind, namespace: part.namespace, revision: r.Revision, fingerprint: fingerprintOf(text)}
 	if text == "" {
-		// Should it change right now, its next change is looked at all the same.
-		y.b.leave(id, leftText{part.namespace, true})
+		y.blank = append(y.blank, item)
 		return item, false, nil
 	}
-	item = syncItem{id: id, kind: kind, namespace: part.namespace, revision: r.Revision, fingerprint: fingerprintOf(text)}
 	item.text, item.cut = y.b.cut(text, embed.Passage)
 	return item, true, nil
 }
@@ -318,7 +321,10 @@ func (y *syncRun) embed(ctx context.Context, items []syncItem) error {
 		err := y.write(ctx, items[at:at+len(vectors)], vectors)
 		calm()
 		return inside(err)
-	}, func(at int) error { return inside(y.refuse(ctx, &items[at])) })
+	}, func(at int) error {
+		y.done++
+		return inside(y.leave(ctx, &items[at]))
+	})
 	if err == nil || failed || ctx.Err() != nil {
 		return err
 	}
@@ -326,11 +332,10 @@ func (y *syncRun) embed(ctx context.Context, items []syncItem) error {
 	return errors.New(failure(err, texts))
 }
 
-// refuse notes that the model does not take a text, unless it is another one by
-// now.
-func (y *syncRun) refuse(ctx context.Context, item *syncItem) error {
-	y.done++
-	y.b.leave(item.id, leftText{namespace: item.namespace})
+// leave notes that a text stays without a vector, unless the record has another
+// one by now: the engine tells of changes, but of none that came before the note.
+func (y *syncRun) leave(ctx context.Context, item *syncItem) error {
+	y.b.leave(item.id, leftText{item.namespace, item.text == ""})
 	return y.e.read(ctx, func(tx *store.ReadTx) error {
 		r, text, err := textOf(tx, item.kind, item.id)
 		if err == nil && (r == nil || fingerprintOf(text) != item.fingerprint) {

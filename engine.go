@@ -330,11 +330,17 @@ func (h *indexHooks) guard(handle *indexHandle, step func()) {
 	step()
 }
 
+// keptChanges is the room for changes that is kept for the next commit.
+const keptChanges = 1 << 16
+
 // Stage implements store.Hooks.
 func (h *indexHooks) Stage(revision int64, changes []store.Change) {
 	h.e.graphs.stage(revision, changes)
 	h.staged = h.e.index.Load()
-	h.changed, h.dropped = h.changed[:0], h.dropped[:0]
+	if h.dropped = h.dropped[:0]; cap(h.changed) > keptChanges {
+		h.changed = nil
+	}
+	h.changed = h.changed[:0]
 	if h.e.embedders.count.Load() > 0 {
 		for i := range changes {
 			if changes[i].Vector == nil {

@@ -370,7 +370,9 @@ func FuzzImportLine(f *testing.F) {
 	for _, line := range strings.Split(header+"\n"+body, "\n") {
 		f.Add([]byte(line))
 	}
-	for _, line := range []string{"", "{", "null", `{"kind":1}`, `{"kind":"memory","id":"1","judgment":"\ud800"}`, `{"setting":"note_root"}`, "\xff"} {
+	for _, line := range []string{"", "{", "null", `{"kind":1}`, `{"kind":"memory","id":"1","judgment":"\ud800"}`, `{"setting":"note_root"}`, "\xff",
+		`{"setting":"embedding_space","space":"v","model":"m","dimension":1,"encoding":"f32","probe":"AACAPw=="}`, `{"setting":"vectorization","namespace":"n","enabled":false}`,
+		`{"setting":"default_space","namespace":"n","space":"v"}`, `{"vector":"3","space":"v","fingerprint":"00000000000000ff","value":"AACAPw=="}`} {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
