@@ -178,8 +178,9 @@ type TermScore struct {
 }
 
 // A Change is one record's new state: Doc nil means deleted, and its vectors
-// with it. With Vector set the change is to that vector alone and Doc is not
-// looked at.
+// with it. A record that is staged anew keeps its vectors, which follow it into
+// its new scope; its namespace and kind never change. With Vector set the change
+// is to that vector alone and Doc is not looked at.
 type Change struct {
 	ID        int64
 	Namespace int64
@@ -199,12 +200,14 @@ const (
 )
 
 // A VectorChange is the new state of a record's vector in one space. The record
-// itself must have been staged before, or in the same batch before it.
+// itself must have been staged before, or in the same batch before it. When a
+// journal is read again, a vector that is gone by now, with its record or alone,
+// is staged as gone.
 type VectorChange struct {
 	Space    int64 // 1 and up
 	Encoding Encoding
 	Scope    int64     // the record's
-	Values   []float32 // of unit length; nil: the vector is gone
+	Values   []float32 // of unit length, 1 to 65,536 of them; nil: the vector is gone
 }
 
 // A VectorQuery asks for the records whose vectors lie nearest to one.

@@ -10,4 +10,9 @@
 // Scores are BM25 in fixed point (1/65536), so that a sum does not depend on
 // the order of its terms: the same records give the same scores in the same
 // order however they are spread over segments.
+//
+// Vectors have segments and tails of their own under the same manifest and the
+// same snapshots. Their partitions are (space, namespace, kind); small ones are
+// scanned, large ones are divided into lists, and filters act before the best
+// are chosen (docs/adr/0021-vector-index.md).
 package embedded

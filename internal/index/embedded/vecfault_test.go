@@ -193,14 +193,13 @@ func TestDamageIsFound(t *testing.T) {
 		if err := errors.Join(ix.Flush(), ix.mergeAll(), ix.Close()); err != nil {
 			t.Fatal(err)
 		}
-		for name, file := range f.files {
+		for name := range f.files {
 			if name[:4] == "vec-" {
 				_, sec, err := openSections(f, name, vecForm)
 				if err != nil {
 					t.Fatal(err)
 				}
 				sec[vsCodes][len(sec[vsCodes])/2] ^= 4 // the reader gives the file's own memory
-				_ = file
 			}
 		}
 		if ix, err = Open(f, opts); err != nil {
