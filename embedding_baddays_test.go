@@ -617,3 +617,61 @@ func TestSyncWriteFails(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestEverythingAtOnce writes, deletes, searches, switches, rebuilds, deletes
+// another space and binds embedders anew while the background embeds: in the end
+// every record has its vector, in the truth and in the index.
+func TestEverythingAtOnce(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	db := must[*DB](t)(Open(t.Context(), t.TempDir(), &Options{WaitForIndex: true}))
+	defer db.Close()
+	ctx := t.Context()
+	s := db.Embeddings()
+	bind(t, db, "v", fakeembed.New(8), &EmbedderOptions{MaxBatch: new(3)})
+	seeds := addMemories(t, db, 30)
+	const rounds = 25
+	var group sync.WaitGroup
+	run := func(rounds int, step func(i int) error) {
+		group.Go(func() {
+			for i := range rounds {
+				if err := step(i); err != nil && CodeOf(err) != ErrNotFound && CodeOf(err) != ErrIndex && CodeOf(err) != ErrValidation {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for w := range 2 {
+		run(rounds, func(i int) error {
+			return second(db.Memories().Upsert(ctx, MemoryInput{Judgment: fmt.Sprintf("writer%d wrote%d", w, i)}))
+		})
+	}
+	run(rounds, func(i int) error {
+		return second(db.Memories().Upsert(ctx, MemoryInput{RecordInput: RecordInput{ID: seeds[i%10]}, Judgment: fmt.Sprint("changed ", i%4)}))
+	})
+	run(10, func(i int) error { return second(db.Memories().Delete(ctx, seeds[10+i], ReadFilter{})) })
+	run(rounds, func(int) error { return second(db.Search(ctx, SearchRequest{Query: "memory changed"})) })
+	run(6, func(i int) error { return second(s.SetVectorization(ctx, DefaultNamespace, TierMemory, i%2 == 1)) })
+	run(2, func(int) error { return second(db.RebuildIndexes(ctx)) })
+	run(4, func(int) error { return s.RegisterEmbedder(ctx, "v", fakeembed.New(8), nil) })
+	run(4, func(int) error {
+		if err := second(s.RegisterSpace(ctx, EmbeddingSpace{ID: "w", Model: "fake", Dimension: 4})); err != nil {
+			return err
+		}
+		if err := s.RegisterEmbedder(ctx, "w", fakeembed.New(4), nil); err != nil {
+			return err
+		}
+		if err := second(s.Sync(ctx, "w", EmbeddingSyncOptions{})); err != nil && CodeOf(err) != ErrIndex && CodeOf(err) != ErrValidation {
+			return err
+		}
+		return second(s.DeleteSpace(ctx, "w"))
+	})
+	group.Wait()
+	if err := second(db.UpdateIndex(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all is embedded", func() bool { return ready(t, db, "v", TierMemory) })
+	h := must[*HealthReport](t)(db.DeepHealth(ctx))
+	if got := vectorsIn(t, db, "v"); int64(len(got)) != h.RecordCount || h.Integrity != "ok" || h.Vectors != h.RecordCount {
+		t.Errorf("%d vectors, %+v", len(got), h)
+	}
+}
