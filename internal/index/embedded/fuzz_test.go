@@ -101,7 +101,8 @@ func FuzzSegment(f *testing.F) {
 
 // FuzzManifest decodes changed manifests.
 func FuzzManifest(f *testing.F) {
-	data, err := encodeManifest(&manifest{Version: 1, StoreID: "s", Segments: []manifestSegment{{Name: "seg-00000001", Deletes: "seg-00000001.del-1-1"}}})
+	data, err := encodeManifest(&manifest{Version: manifestVersion, StoreID: "s", Segments: []manifestSegment{{Name: "seg-00000001", Deletes: "seg-00000001.del-1-1"}},
+		Vectors: []manifestSegment{{Name: "vec-00000002"}}, Dropped: []int64{3}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -282,3 +282,56 @@ func BenchmarkBuildVectors(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkOpenVectors opens an index of 100,000 records with vectors and asks
+// once; the metric is the CPU time of the opening alone.
+func BenchmarkOpenVectors(b *testing.B) {
+	c := newCorpus()
+	dir := b.TempDir()
+	if err := c.buildIn(b, dir, 100_000, Options{}).Close(); err != nil {
+		b.Fatal(err)
+	}
+	q := index.VectorQuery{Space: 1, Values: c.vector(10_000_000, nil), Limit: 50}
+	var opening time.Duration
+	for b.Loop() {
+		start := cpuTime()
+		ix, err := Open(DirFS(dir), Options{Analyze: words, Version: 1, StoreID: "s"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		opening += cpuTime() - start
+		v, _ := ix.View(ix.Revision())
+		if _, err := v.Nearest(q, index.Filter{Namespace: 1, Kinds: []index.Kind{1}, Scopes: []int64{10, 11, 12}}); err != nil {
+			b.Fatal(err)
+		}
+		v.Close()
+		if err := ix.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(opening.Microseconds())/float64(b.N), "open-cpu-µs")
+}
+
+// BenchmarkMissing looks for the one record of 100,000 that has no vector, which
+// is the oldest, and for none.
+func BenchmarkMissing(b *testing.B) {
+	ix := newCorpus().build(b, 100_000, Options{})
+	v, _ := ix.View(ix.Revision())
+	rev := v.Revision()
+	v.Close()
+	for _, missing := range []int{0, 1} {
+		if missing > 0 {
+			ix.Stage(rev+1, []index.Change{{ID: 1, Namespace: 1, Kind: 1, Vector: &index.VectorChange{Space: 1, Encoding: index.EncodingSQ8, Scope: 10}}})
+			ix.Publish()
+		}
+		b.Run(fmt.Sprint(missing), func(b *testing.B) {
+			v, _ := ix.View(ix.Revision())
+			defer v.Close()
+			for b.Loop() {
+				if got := v.Missing(1, 1, 1, 10, nil); len(got) != missing {
+					b.Fatalf("%v", got)
+				}
+			}
+		})
+	}
+}
