@@ -4,13 +4,18 @@ package local
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
+	"math"
+	"slices"
 	"sync"
 
 	"github.com/loci-memory/loci/embed"
 	"github.com/loci-memory/loci/internal/modelfile"
 	"github.com/loci-memory/loci/internal/transformer"
 	"github.com/loci-memory/loci/internal/unigram"
+	"github.com/loci-memory/loci/internal/vec"
 )
 
 // passTokens is how many tokens run through the model together, unless a single
@@ -26,6 +31,11 @@ type Options struct {
 	// Threads is how many goroutines a call of Embed works on. 0: one, which
 	// leaves the other processors to searches.
 	Threads int
+	// Centre is the mean of what the model makes of all sorts of texts, in its own
+	// length. Vectors are given relative to it: the vectors of many models lie in
+	// a narrow cone, whose axis says nothing of a text and hides what does. Empty:
+	// vectors as the model makes them. A vector of zeros is none.
+	Centre []float32
 }
 
 // An Embedder runs one model. It is safe for concurrent use, and gives a text
@@ -34,6 +44,7 @@ type Embedder struct {
 	file    *modelfile.File
 	card    modelfile.Card
 	threads int
+	centre  []float32
 	load    func() (*engine, error)
 }
 
@@ -47,7 +58,8 @@ type engine struct {
 	model  *transformer.Model
 	pieces *unigram.Model
 	prefix map[embed.Purpose][]int32
-	most   int // tokens of a text, prefix and specials included
+	space  int32 // the piece of a blank that stands alone; unigram.Unknown when there is none
+	most   int   // tokens of a text, prefix and specials included
 }
 
 // Open makes an embedder of a model file, which stays in use and must not
@@ -76,7 +88,13 @@ func Open(data string, options *Options) (*Embedder, error) {
 	if card.Name == "" || card.Layers < 1 || card.Dimension < 1 || card.MaxTokens < 1 {
 		return nil, fmt.Errorf("local: %w: %q is no encoder with a name, a dimension and a limit", modelfile.ErrFormat, card.Name)
 	}
-	e := &Embedder{file: file, card: card, threads: max(1, o.Threads)}
+	if n := len(o.Centre); n != 0 && n != card.Dimension {
+		return nil, fmt.Errorf("local: Centre has %d values, want %d", n, card.Dimension)
+	}
+	if len(o.Centre) > 0 && !vec.Finite(o.Centre) {
+		return nil, fmt.Errorf("local: Centre has values that are not finite")
+	}
+	e := &Embedder{file: file, card: card, threads: max(1, o.Threads), centre: slices.Clone(o.Centre)}
 	e.load = sync.OnceValues(e.read)
 	return e, nil
 }
@@ -106,6 +124,10 @@ func (e *Embedder) read() (*engine, error) {
 		return nil, fmt.Errorf("local: %w: %d positions for %d tokens", modelfile.ErrFormat, n, e.card.MaxTokens)
 	}
 	g := &engine{model: model, pieces: pieces, most: e.card.MaxTokens, prefix: map[embed.Purpose][]int32{}}
+	var ok bool
+	if g.space, ok = pieces.Lookup("\u2581"); !ok {
+		g.space = unigram.Unknown
+	}
 	for purpose, text := range map[embed.Purpose]string{embed.Query: e.card.Query, embed.Passage: e.card.Passage} {
 		ids, cut := pieces.Encode(nil, text, g.most-specials)
 		if cut < len(text) || len(ids) >= g.most-specials {
@@ -132,7 +154,15 @@ func (e *Embedder) MaxTokens() int { return e.card.MaxTokens }
 // ModelID names the model. It changes whenever the vectors do, whether by other
 // weights or by another arithmetic.
 func (e *Embedder) ModelID() string {
-	return fmt.Sprintf("%s@%s.%d", e.card.Name, e.card.Version, transformer.Numerics)
+	id := fmt.Sprintf("%s@%s.%d", e.card.Name, e.card.Version, transformer.Numerics)
+	if len(e.centre) > 0 {
+		sum := crc32.NewIEEE()
+		for _, x := range e.centre {
+			sum.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)))
+		}
+		id = fmt.Sprintf("%s-%08x", id, sum.Sum32())
+	}
+	return id
 }
 
 // Verify reads the whole file and says whether it is what was written. A file
@@ -167,11 +197,29 @@ func (g *engine) encode(text string, purpose embed.Purpose) []int32 {
 	return append(ids, unigram.End)
 }
 
+// strange says whether a text's pieces are unknown for the most part: then the
+// vector would be much the same whatever the text says, and near to all others
+// of that sort.
+func (g *engine) strange(ids []int32, purpose embed.Purpose) bool {
+	unknown, known := 0, 0
+	for _, id := range ids[1+len(g.prefix[purpose]) : len(ids)-1] {
+		switch id {
+		case unigram.Unknown:
+			unknown++
+		case g.space:
+		default:
+			known++
+		}
+	}
+	return unknown > known
+}
+
 // Embed implements embed.Embedder. The vectors have length 1. Of a text that is
 // longer than the model reads, only what Limit gives counts.
 //
-// Errors are the context's, one that says that the model is damaged, or one
-// that the purpose is unknown; none of them is about a particular text.
+// Errors are the context's, one that says that the model is damaged, one that
+// the purpose is unknown, and embed.ErrRefused for a text that is for the most
+// part in scripts that the model does not know.
 func (e *Embedder) Embed(ctx context.Context, texts []string, purpose embed.Purpose) ([][]float32, error) {
 	if purpose != embed.Query && purpose != embed.Passage {
 		return nil, fmt.Errorf("local: no such purpose as %q", purpose)
@@ -183,7 +231,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string, purpose embed.Purp
 	if err != nil {
 		return nil, err
 	}
-	j := &job{engine: g, texts: texts, purpose: purpose, out: make([][]float32, len(texts))}
+	j := &job{engine: g, texts: texts, purpose: purpose, centre: e.centre, out: make([][]float32, len(texts))}
 	var workers sync.WaitGroup
 	for range min(e.threads, len(texts)) - 1 {
 		workers.Go(func() { j.work(ctx) })
@@ -201,6 +249,7 @@ type job struct {
 	engine  *engine
 	texts   []string
 	purpose embed.Purpose
+	centre  []float32
 	out     [][]float32
 
 	mu    sync.Mutex
@@ -221,7 +270,13 @@ func (j *job) work(ctx context.Context) {
 			j.fail(fmt.Errorf("local: %w", err))
 			return
 		}
-		copy(j.out[first:], vectors)
+		for i, v := range vectors {
+			if err := centred(v, j.centre); err != nil {
+				j.fail(err)
+				return
+			}
+			j.out[first+i] = v
+		}
 	}
 }
 
@@ -235,7 +290,12 @@ func (j *job) next(ctx context.Context) (first int, pass [][]int32) {
 			return first, nil
 		}
 		if j.ahead == nil {
-			j.ahead = j.engine.encode(j.texts[j.taken], j.purpose)
+			ids := j.engine.encode(j.texts[j.taken], j.purpose)
+			if j.engine.strange(ids, j.purpose) {
+				j.err = fmt.Errorf("local: %w: text %d is in a script that the model does not know", embed.ErrRefused, j.taken)
+				return first, nil
+			}
+			j.ahead = ids
 		}
 		if tokens += len(j.ahead); tokens > passTokens && len(pass) > 0 {
 			break
@@ -244,6 +304,20 @@ func (j *job) next(ctx context.Context) (first int, pass [][]int32) {
 		j.ahead = nil
 	}
 	return first, pass
+}
+
+// centred takes the centre away from a vector and brings it back to unit length.
+func centred(v, centre []float32) error {
+	if len(centre) == 0 {
+		return nil
+	}
+	for i := range v {
+		v[i] -= centre[i]
+	}
+	if _, ok := vec.Normalize(v, v); !ok {
+		return fmt.Errorf("local: %w: a text's vector is the centre itself", embed.ErrRefused)
+	}
+	return nil
 }
 
 func (j *job) fail(err error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -111,6 +112,60 @@ func TestGolden(t *testing.T) {
 	}
 	if sum := fmt.Sprintf("%x", bits.Sum(nil)); e.ModelID() != goldenID || sum != goldenBits {
 		t.Errorf("%s gives %s, want %s from %s", e.ModelID(), sum, goldenBits, goldenID)
+	}
+}
+
+// With a centre, vectors are what they were less the centre, at unit length, and
+// unrelated texts come to stand at right angles instead of close together.
+func TestCentre(t *testing.T) {
+	centre := e5small.Centre()
+	plain := realModel(t)
+	e, err := Open(e5small.Data(), &Options{Centre: centre})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.ModelID() == plain.ModelID() {
+		t.Error("another centre is another model, by the same id")
+	}
+	texts := []string{"The cat is sleeping on the sofa.", "猫在沙发上睡觉。", "Interest rates rose again in March."}
+	got := embedAll(t, e, texts, embed.Passage)
+	raw := embedAll(t, plain, texts, embed.Passage)
+	for i := range texts {
+		want := make([]float32, len(centre))
+		for k := range want {
+			want[k] = raw[i][k] - centre[k]
+		}
+		length := math.Sqrt(dot(want, want))
+		if c := dot(got[i], want) / length; math.Abs(c-1) > 1e-5 || math.Abs(dot(got[i], got[i])-1) > 1e-5 {
+			t.Errorf("text %d: cosine %v to what it should be", i, c)
+		}
+	}
+	same, other := dot(got[0], got[1]), dot(got[0], got[2])
+	if gap := dot(raw[0], raw[1]) - dot(raw[0], raw[2]); same-other < 2*gap {
+		t.Errorf("a translation and another matter at %.3f and %.3f, no further apart than before, by %.3f", same, other, gap)
+	}
+	if _, err := Open(e5small.Data(), &Options{Centre: centre[1:]}); err == nil {
+		t.Error("a centre of another dimension is taken")
+	}
+	centre[0] = float32(math.NaN())
+	if _, err := Open(e5small.Data(), &Options{Centre: centre}); err == nil {
+		t.Error("a centre that is not finite is taken")
+	}
+}
+
+// Text in scripts that were left out is refused instead of being given one
+// vector for all.
+func TestStrangeScripts(t *testing.T) {
+	e := realModel(t)
+	for _, text := range []string{"Привет, как дела?", "สวัสดีครับ", "مرحبا بالعالم"} {
+		if _, err := e.Embed(t.Context(), []string{"hello", text}, embed.Passage); !errors.Is(err, embed.ErrRefused) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{"hello", "你好", "こんにちは", "안녕하세요", "naïve café", "🙂", "x := y[3] // ok", "12:30", "the word Привет means hello", "!"} {
+		if _, err := e.Embed(t.Context(), []string{text}, embed.Query); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

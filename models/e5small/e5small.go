@@ -8,7 +8,11 @@
 // says whose they are and how they were converted.
 package e5small
 
-import _ "embed" // for the directive below
+import (
+	_ "embed" // for the directives below
+	"encoding/binary"
+	"math"
+)
 
 //go:embed e5small.bin
 var data string
@@ -16,3 +20,17 @@ var data string
 // Data gives the packed model file, 47 MB. It lies in the executable's read-only
 // part, of which the operating system reads the pages that are used.
 func Data() string { return data }
+
+//go:embed centre.bin
+var centre string
+
+// Centre gives the mean vector of texts of many sorts in English and Chinese,
+// 384 values. Vectors relative to it tell texts apart better: local.Options has a
+// field for it.
+func Centre() []float32 {
+	out := make([]float32, len(centre)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32([]byte(centre[4*i : 4*i+4])))
+	}
+	return out
+}

@@ -11,6 +11,12 @@
 // distils a table of vectors, one a piece, from a packed encoder. That takes a
 // minute or two.
 //
+//	go run ./tools/modelpack centre e5small.bin demo/corpus centre.bin
+//
+// takes the mean of what a packed encoder makes of texts: of each .jsonl file of
+// the folder the mean over its records' judgments, and of those the mean, so that
+// a long work counts no more than a short one.
+//
 // The same source gives the same bytes.
 package main
 
@@ -32,9 +38,12 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: modelpack encoder|static SOURCE RESULT")
+var errUsage = errors.New("usage: modelpack encoder|static SOURCE RESULT, or modelpack centre ENCODER FOLDER RESULT")
 
 func run(args []string, out io.Writer) error {
+	if len(args) == 4 && args[0] == "centre" {
+		return centre(args[1], args[2], args[3], out)
+	}
 	if len(args) != 3 || args[0] != "encoder" && args[0] != "static" {
 		return errUsage
 	}
