@@ -68,43 +68,62 @@ func (v *view) Missing(space, namespace int64, kind index.Kind, limit int, skip 
 // descending walks the live ids of several parts from the greatest down.
 type descending struct{ parts []idWalk }
 
-// idWalk is one part: n ids in ascending order, and which of them are live.
+// idWalk is one part: ids in ascending order, and what says which of them are
+// live: a segment's deletes or a tail's stamps; neither: all are.
 type idWalk struct {
-	n    int
-	id   func(i int) int64
-	live func(i int) bool
+	ids     []int64
+	del     *deleteSet
+	lo      uint32   // the document or row of the first id
+	rows    []uint32 // of each id, from lo on; nil: one after the other
+	deleted []*deleteStamps
+	rev     int64
 }
 
-// skip leaves out what is not live at the end.
+func (w *idWalk) live(i int) bool {
+	if w.deleted != nil {
+		del := w.deleted[i/stampChunk][i%stampChunk].Load()
+		return del == 0 || del > w.rev
+	}
+	if w.del == nil || w.del.count == 0 {
+		return true
+	}
+	if w.rows != nil {
+		return !w.del.has(w.lo + w.rows[i])
+	}
+	return !w.del.has(w.lo + uint32(i))
+}
+
+// pop takes the greatest id away, and those below it that are not live.
+func (w *idWalk) pop() {
+	w.ids = w.ids[:len(w.ids)-1]
+	w.skip()
+}
+
+// skip takes away what is not live at the end.
 func (w *idWalk) skip() {
-	for w.n > 0 && !w.live(w.n-1) {
-		w.n--
+	for len(w.ids) > 0 && !w.live(len(w.ids)-1) {
+		w.ids = w.ids[:len(w.ids)-1]
 	}
 }
 
+func (w *idWalk) top() int64 { return w.ids[len(w.ids)-1] }
+
 func (d *descending) add(w idWalk) {
-	if w.skip(); w.n > 0 {
+	if w.skip(); len(w.ids) > 0 {
 		d.parts = append(d.parts, w)
 	}
 }
 
-// peek gives the greatest id that is left.
-func (d *descending) peek() (id int64, part int, ok bool) {
+// next gives the greatest id that is left and goes on behind it.
+func (d *descending) next() (id int64, ok bool) {
+	part := 0
 	for i := range d.parts {
-		if w := &d.parts[i]; w.n > 0 {
-			if top := w.id(w.n - 1); !ok || top > id {
-				id, part, ok = top, i, true
-			}
+		if w := &d.parts[i]; len(w.ids) > 0 && (!ok || w.top() > id) {
+			id, part, ok = w.top(), i, true
 		}
 	}
-	return id, part, ok
-}
-
-func (d *descending) next() (int64, bool) {
-	id, part, ok := d.peek()
 	if ok {
-		d.parts[part].n--
-		d.parts[part].skip()
+		d.parts[part].pop()
 	}
 	return id, ok
 }
@@ -114,11 +133,8 @@ func (d *descending) next() (int64, bool) {
 func (d *descending) has(id int64) bool {
 	found := false
 	for i := range d.parts {
-		w := &d.parts[i]
-		for w.n > 0 && w.id(w.n-1) >= id {
-			found = found || w.id(w.n-1) == id
-			w.n--
-			w.skip()
+		for w := &d.parts[i]; len(w.ids) > 0 && w.top() >= id; w.pop() {
+			found = found || w.top() == id
 		}
 	}
 	return found
@@ -129,7 +145,7 @@ func (v *view) records(key partKey) (d descending) {
 	for _, s := range v.segs {
 		if part, ok := s.partition(key); ok {
 			p := s.parts[part]
-			d.add(idWalk{int(p.hi - p.lo), func(i int) int64 { return s.id(p.lo + uint32(i)) }, func(i int) bool { return !s.del.has(p.lo + uint32(i)) }})
+			d.add(idWalk{ids: column[int64](s.sec[secIDs])[p.lo:p.hi], del: s.del, lo: p.lo})
 		}
 	}
 	for _, t := range v.tails {
@@ -151,7 +167,7 @@ func (v *view) vectorIDs(key vecKey) (d descending) {
 		from, to := s.group(key)
 		for part := from; part < to; part++ {
 			p := &s.parts[part]
-			d.add(idWalk{int(p.n), func(i int) int64 { return p.sortedIDs[i] }, func(i int) bool { return !s.del.has(p.lo + p.row(i)) }})
+			d.add(idWalk{ids: p.sortedIDs, del: s.del, lo: p.lo, rows: p.sorted})
 		}
 	}
 	for _, t := range v.tails {
@@ -164,21 +180,18 @@ func (v *view) vectorIDs(key vecKey) (d descending) {
 	return d
 }
 
-// addTail adds a tail's ids, sorting them unless they are.
+// addTail adds a tail's ids, sorting those that are live unless all are sorted.
 func (d *descending) addTail(ids []int64, deleted []*deleteStamps, sorted bool, rev int64) {
-	live := func(i int) bool {
-		del := deleted[i/stampChunk][i%stampChunk].Load()
-		return del == 0 || del > rev
-	}
+	w := idWalk{ids: ids, deleted: deleted, rev: rev}
 	if !sorted {
-		var kept []int64
+		var live []int64
 		for i, id := range ids {
-			if live(i) {
-				kept = append(kept, id)
+			if w.live(i) {
+				live = append(live, id)
 			}
 		}
-		slices.Sort(kept)
-		ids, live = kept, func(int) bool { return true }
+		slices.Sort(live)
+		w = idWalk{ids: live}
 	}
-	d.add(idWalk{len(ids), func(i int) int64 { return ids[i] }, live})
+	d.add(w)
 }
