@@ -32,11 +32,13 @@ const (
 	PhaseSingle   Phase = "single"   // durable writes one by one
 	PhaseParallel Phase = "parallel" // durable writes from eight goroutines
 	PhaseRebuild  Phase = "rebuild"  // the indexes anew from the truth
+	PhaseVector   Phase = "vector"   // made-up vectors in stores of their own: loading, searching
+	PhaseEmbed    Phase = "embed"    // the model alone
 )
 
 // Phases gives every phase in order.
 func Phases() []Phase {
-	return []Phase{PhaseIngest, PhaseSearch, PhaseOpen, PhaseSingle, PhaseParallel, PhaseRebuild}
+	return []Phase{PhaseIngest, PhaseSearch, PhaseOpen, PhaseSingle, PhaseParallel, PhaseRebuild, PhaseVector, PhaseEmbed}
 }
 
 // The amounts of work that Options do not change.
@@ -65,6 +67,8 @@ type Options struct {
 	// result to its standard output as JSON. Without it opening is measured in
 	// this process.
 	Fresh []string
+	// Model is the embedder to measure; nil leaves its figures out.
+	Model *Model
 
 	// Tests do less: searches of one class under one filter, single writes.
 	samples, writes int
@@ -124,9 +128,10 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	}{
 		{PhaseIngest, r.ingest}, {PhaseSearch, r.search}, {PhaseOpen, r.reopen},
 		{PhaseSingle, r.single}, {PhaseParallel, r.parallel}, {PhaseRebuild, r.rebuild},
+		{PhaseVector, r.vector}, {PhaseEmbed, r.embed},
 	} {
 		// Loading is not optional when there is nothing to measure on.
-		wanted := slices.Contains(o.Phases, step.phase) || step.phase == PhaseIngest && r.next == 0
+		wanted := slices.Contains(o.Phases, step.phase) || step.phase == PhaseIngest && r.next == 0 && needsStore(o.Phases)
 		if !wanted {
 			continue
 		}
@@ -135,6 +140,11 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		}
 	}
 	return r.report, nil
+}
+
+// needsStore says whether a phase measures the store that ingest loads.
+func needsStore(phases []Phase) bool {
+	return slices.ContainsFunc(phases, func(p Phase) bool { return p != PhaseVector && p != PhaseEmbed })
 }
 
 func (r *run) say(format string, args ...any) {

@@ -21,6 +21,11 @@ type Report struct {
 	Parallel *Throughput    `json:"parallel,omitempty"` // one write each from several goroutines
 	Rebuild  *Throughput    `json:"rebuild,omitempty"`
 	Disk     *DiskReport    `json:"disk,omitempty"`
+
+	Spaced     []SpacedReport `json:"spaced,omitempty"`      // loading with and without vectors
+	VectorSync *Throughput    `json:"vector_sync,omitempty"` // vectors of all records, made up
+	Vector     []VectorReport `json:"vector,omitempty"`
+	Embed      []EmbedReport  `json:"embed,omitempty"`
 }
 
 // Throughput says how much work was done at which cost.
@@ -137,8 +142,53 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 		b.WriteString("\n")
 	}
+	r.writeVectors(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeVectors writes what was measured of vectors.
+func (r *Report) writeVectors(b *strings.Builder) {
+	table := func() *tabwriter.Writer {
+		b.WriteString("\n")
+		return tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	}
+	if len(r.Spaced) > 0 {
+		t := table()
+		fmt.Fprintln(t, "writing, space\trecords\tper s\tper CPU s\tready after\t")
+		for _, s := range r.Spaced {
+			fmt.Fprintf(t, "%s\t%d\t%.0f\t%.0f\t%.2f s\t\n", s.Space, s.Records, s.PerSecond, s.PerCPUSecond, s.ReadySeconds)
+		}
+		if v := r.VectorSync; v != nil {
+			fmt.Fprintf(t, "sync of all\t%d\t%.0f\t%.0f\t\t\n", v.Records, v.PerSecond, v.PerCPUSecond)
+		}
+		t.Flush()
+	}
+	if len(r.Vector) > 0 {
+		t := table()
+		fmt.Fprintf(t, "vectors, top %d\tfilter\tp50\tp95\tp99\tCPU\trecall\texact\t\n", searchLimit)
+		for i, v := range r.Vector {
+			name := v.Path
+			if i > 0 && r.Vector[i-1].Path == v.Path {
+				name = ""
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t", name, v.Filter, duration(v.Latency.P50), duration(v.Latency.P95), duration(v.Latency.P99), duration(v.CPUMicros))
+			if v.Recall > 0 {
+				fmt.Fprintf(t, "%.4f\t%.0f %%\t\n", v.Recall, 100*v.Exact)
+			} else {
+				fmt.Fprint(t, "\t\t\n")
+			}
+		}
+		t.Flush()
+	}
+	if len(r.Embed) > 0 {
+		t := table()
+		fmt.Fprintln(t, "embedding\ttexts\tCPU each\twall each\tper CPU s\t")
+		for _, e := range r.Embed {
+			fmt.Fprintf(t, "%s\t%d\t%.1f ms\t%.1f ms\t%.0f\t\n", e.What, e.Texts, e.CPUMS, e.WallMS, e.PerCPUSec)
+		}
+		t.Flush()
+	}
 }
 
 // duration writes microseconds with a unit that suits them.

@@ -32,6 +32,8 @@ type Options struct {
 	// Progress is told how many of the records are loaded; nil means that Out
 	// gets a line now and then.
 	Progress func(done, total int)
+	// Model finds by meaning; nil leaves that part out.
+	Model *Model
 }
 
 // Run loads the corpus into a store, asks it the questions and shows the
@@ -48,7 +50,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	db, err := loci.Open(ctx, dir, &loci.Options{WaitForIndex: true})
+	db, err := loci.Open(ctx, dir, &loci.Options{WaitForIndex: true, NoBackgroundEmbedding: true})
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 
 	t := &tour{ctx: ctx, db: db, Options: o, screen: &screen{w: o.Out, color: o.Color}, ids: map[string]loci.ID{}}
-	for _, step := range []func() error{t.load, t.ask, t.thread, t.filters, t.merge, t.lifecycle, t.graph, t.notes, t.timings} {
+	for _, step := range []func() error{t.load, t.ask, t.thread, t.filters, t.merge, t.lifecycle, t.graph, t.notes, t.meaning, t.timings} {
 		if err := step(); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 
@@ -17,10 +18,11 @@ func benchCommand(a *cli.App) *cobra.Command {
 		Use:   "bench",
 		Short: "Measure the engine on a generated corpus",
 		Long: `Loads a generated corpus, the same for the same seed, and measures loading,
-searching, opening, single writes and the rebuild of the index. Your own
-memories are not touched.`,
+searching, opening, single writes and the rebuild of the index; searching by
+made-up vectors, with the embedder in force for the questions and without it;
+and that embedder alone. Your own memories are not touched.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			ctx, cancel := a.WithTimeout(cmd.Context())
 			defer cancel()
 			for _, name := range phases {
@@ -36,6 +38,14 @@ memories are not touched.`,
 				if done == total {
 					p.Close()
 				}
+			}
+			m, err := a.OpenModel()
+			if err != nil {
+				return err
+			}
+			if m != nil {
+				opts.Model = &bench.Model{Name: m.Title, Embedder: m.Embedder}
+				defer func() { err = errors.Join(err, m.Close()) }()
 			}
 			if exe, err := os.Executable(); err == nil {
 				opts.Fresh = []string{exe, "bench", "first-answer", "--"}

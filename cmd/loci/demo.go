@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/loci-memory/loci/demo"
 	"github.com/loci-memory/loci/internal/cli"
@@ -18,13 +19,26 @@ func demoCommand(a *cli.App) *cobra.Command {
 their own, asks questions and shows the answers. Your own memories are not
 touched, and the store is removed at the end unless --keep names a directory.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			ctx, cancel := a.WithTimeout(cmd.Context())
 			defer cancel()
+			m, err := a.OpenModel()
+			if err != nil {
+				return err
+			}
+			var model *demo.Model
+			if m != nil {
+				defer func() { err = errors.Join(err, m.Close()) }()
+				size, err := m.Size(ctx)
+				if err != nil {
+					return err
+				}
+				model = &demo.Model{Name: m.ID, Dimension: size, Embedder: m.Embedder}
+			}
 			p := a.Progress("Loading")
 			defer p.Close()
 			opts := demo.Options{
-				Out: a.Stdout(), Color: a.Color(), Dir: keep,
+				Out: a.Stdout(), Color: a.Color(), Dir: keep, Model: model,
 				Progress: func(done, total int) {
 					p.Update(int64(done), int64(total))
 					if done == total {
@@ -37,7 +51,7 @@ touched, and the store is removed at the end unless --keep names a directory.`,
 			}
 			var report bytes.Buffer
 			opts.Out, opts.Color = &report, false
-			if err := demo.Run(ctx, opts); err != nil {
+			if err = demo.Run(ctx, opts); err != nil {
 				return err
 			}
 			return a.Print(map[string]string{"report": report.String()}, nil)

@@ -70,7 +70,7 @@ func (d *doctor) embedder(ctx context.Context) {
 			"Start the service, or choose another with --embedder; until then searches go by words alone.")
 		return
 	}
-	d.add(checkEmbedder, levelOK, fmt.Sprintf("%s, %v for a sample", m.Title, took.Round(time.Millisecond/10)), "")
+	d.add(checkEmbedder, levelOK, fmt.Sprintf("%s, %v for a sample", m.Title, took.Round(10*time.Microsecond)), "")
 }
 
 // vectors looks at the spaces of a store and at what lacks a vector.
