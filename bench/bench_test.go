@@ -39,6 +39,7 @@ func TestRun(t *testing.T) {
 		Records: 2000, Dir: dir, Out: &log,
 		Progress: func(done, _ int) { loaded = done },
 		Fresh:    []string{os.Args[0], "first-answer"},
+		Model:    &Model{"made up as well", newClustered(2)},
 		samples:  60, writes: 25,
 	})
 	if err != nil {
@@ -50,6 +51,14 @@ func TestRun(t *testing.T) {
 	for name, p := range map[string]*Throughput{"ingest": r.Ingest, "single": r.Single, "parallel": r.Parallel, "rebuild": r.Rebuild} {
 		if p == nil || p.PerSecond <= 0 || p.Records == 0 {
 			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if len(r.Spaced) != 3 || r.VectorSync == nil || len(r.Vector) != 3*len(filters()) || len(r.Embed) != 3 {
+		t.Errorf("%d, %v, %d and %d figures of vectors", len(r.Spaced), r.VectorSync, len(r.Vector), len(r.Embed))
+	}
+	for _, v := range r.Vector {
+		if v.Latency.P50 <= 0 || v.Path == "vector" && (v.Recall < 0.9 || v.Recall > 1.000001) {
+			t.Errorf("%+v", v)
 		}
 	}
 	if len(r.Search) != len(Classes())*len(filters()) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loci-memory/loci/embed"
 	"github.com/rivo/uniseg"
 )
 
@@ -45,7 +46,7 @@ func TestRun(t *testing.T) {
 	if want := fmt.Sprintf("%d of %d questions", len(questions), len(questions)); !strings.Contains(out.String(), want) {
 		t.Errorf("not %s found what they wanted:\n%s", want, out.String())
 	}
-	for _, want := range []string{"Gertrude mother of Hamlet", "颜回 老师 孔子", "Ophelia -> Polonius -> Hamlet -> Horatio", "stage/props.md, line 13", "书房/借书.md, line 3"} {
+	for _, want := range []string{"Gertrude mother of Hamlet", "颜回 老师 孔子", "Ophelia -> Polonius -> Hamlet -> Horatio", "stage/props.md, line 13", "书房/借书.md, line 3", "There is no embedder"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report does not say %q", want)
 		}
@@ -55,6 +56,34 @@ func TestRun(t *testing.T) {
 	}
 	if err := Run(t.Context(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "already holds") {
 		t.Errorf("a second run over the same directory gave %v", err)
+	}
+}
+
+// lengths is no model: it tells texts apart and knows nothing of what they mean.
+type lengths struct{}
+
+func (lengths) Embed(_ context.Context, texts []string, _ embed.Purpose) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		out[i] = []float32{1, float32(len(text)) / 1000}
+	}
+	return out, nil
+}
+
+// A model that finds nothing spoils nothing; what a real one finds is tested with
+// the command line.
+func TestRunWithModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("loads the whole corpus")
+	}
+	var out bytes.Buffer
+	if err := Run(t.Context(), Options{Out: &out, Model: &Model{Name: "lengths", Dimension: 2, Embedder: lengths{}}}); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, want := range []string{"60 articles of the declaration", "of 4 questions found their article", "18 of 18 questions"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report does not say %q", want)
+		}
 	}
 }
 

@@ -123,8 +123,34 @@ func TestDemo(t *testing.T) {
 	d := deps([]string{"demo", "--json", "--quiet"})
 	d.Stdout, d.Stderr = &out, &errOut
 	d.LookupEnv = func(string) (string, bool) { return "", false }
-	if code := cli.Run(ctx, d); code != 0 || !json.Valid(out.Bytes()) {
+	if code := cli.Run(ctx, d); code != 0 || !json.Valid(out.Bytes()) || !strings.Contains(out.String(), "4 of 4 questions found their article") {
 		t.Errorf("exit %d, %.500s, %s", code, out.String(), errOut.String())
+	}
+}
+
+// TestBuiltin holds that the program finds by meaning as it comes: what was
+// remembered in one language, asked for in the other, without a word on models.
+func TestBuiltin(t *testing.T) {
+	dir := t.TempDir()
+	run := func(args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		d := deps(append([]string{"--data", dir}, args...))
+		d.Stdout, d.Stderr = &out, &errOut
+		d.LookupEnv = func(string) (string, bool) { return "", false }
+		if code := cli.Run(t.Context(), d); code != 0 || strings.Contains(errOut.String(), "vectors") {
+			t.Errorf("%v: exit %d, %s", args, code, errOut.String())
+		}
+		return out.String()
+	}
+	for _, how := range []string{"builtin", "static"} {
+		for _, text := range []string{"The lamps of the harbour are lit at seven in the evening.", "My daughter is allergic to peanuts.", "The invoice was paid by bank transfer."} {
+			run("--embedder", how, "remember", text)
+		}
+		run("--embedder", how, "embeddings", "sync")
+		if got := run("--embedder", how, "recall", "孩子不能吃什么", "--limit", "1"); !strings.Contains(got, "peanuts") {
+			t.Errorf("%s found %s", how, got)
+		}
 	}
 }
 
