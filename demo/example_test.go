@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/embed/local"
+	"github.com/loci-memory/loci/models/e5small"
 )
 
 // tideTable is the example of the README, word for word.
@@ -67,4 +69,56 @@ func TestReadmeExample(t *testing.T) {
 	if !strings.Contains(string(source), indented) {
 		t.Error("the README's example is not the one that is tested")
 	}
+}
+
+// bindModel is the example of the README's section on embeddings.
+func bindModel(ctx context.Context, db *loci.DB) (space string, err error) {
+	model, err := local.Open(e5small.Data(), &local.Options{Centre: e5small.Centre()})
+	if err != nil {
+		return "", err
+	}
+	sp := loci.EmbeddingSpace{ID: model.ModelID(), Model: model.ModelID(), Dimension: model.Dimension()}
+	if _, err := db.Embeddings().RegisterSpace(ctx, sp); err != nil {
+		return "", err
+	}
+	return sp.ID, db.Embeddings().RegisterEmbedder(ctx, sp.ID, model, nil)
+}
+
+func Example_meaning() {
+	ctx := context.Background()
+	err := func() error {
+		dir, err := os.MkdirTemp("", "loci-example-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		db, err := loci.Open(ctx, dir, nil)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		for _, text := range []string{"My daughter is allergic to peanuts.", "The invoice was paid by bank transfer."} {
+			if _, err := db.Memories().Upsert(ctx, loci.MemoryInput{Judgment: text}); err != nil {
+				return err
+			}
+		}
+		space, err := bindModel(ctx, db)
+		if err != nil {
+			return err
+		}
+		// The background does this as well; a sync waits until it is done.
+		if _, err := db.Embeddings().Sync(ctx, space, loci.EmbeddingSyncOptions{}); err != nil {
+			return err
+		}
+		result, err := db.Search(ctx, loci.SearchRequest{Query: "孩子不能吃什么", Limit: new(1)})
+		if err != nil {
+			return err
+		}
+		fmt.Println(result.Hits[0].Record.(*loci.Memory).Judgment)
+		return nil
+	}()
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output: My daughter is allergic to peanuts.
 }
