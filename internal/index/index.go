@@ -259,6 +259,10 @@ type View interface {
 	Search(q Query, f Filter, o Options) (Result, error)
 	// Explain gives the terms of q that the record holds, best first.
 	Explain(q Query, id int64, namespace int64, kind Kind) []TermScore
+	// Scores gives the BM25 scores of records of some kinds, which stand beside
+	// their ids: 0 for one that holds none of q's words or that f does not let see.
+	// Characters of the last round do not count. Ascending ids are the cheapest.
+	Scores(q Query, f Filter, ids []int64, kinds []Kind) ([]float64, error)
 	// Nearest finds the records whose vectors lie nearest to q's, of those that f
 	// lets see. Filters act before the limit cuts.
 	Nearest(q VectorQuery, f Filter) (VectorResult, error)

@@ -68,3 +68,22 @@ func (v *view) Explain(q index.Query, id int64, namespace int64, kind index.Kind
 	})
 	return out
 }
+
+// Scores implements index.View.
+func (v *view) Scores(q index.Query, f index.Filter, ids []int64, kinds []index.Kind) (scores []float64, err error) {
+	s := searchers.Get().(*searcher)
+	defer s.finish(&err)
+	q.Chars = nil
+	s.prepare(v, &q, &f)
+	scores = make([]float64, len(ids))
+	for i, id := range ids {
+		k := s.kind(kinds[i])
+		if k == nil {
+			continue
+		}
+		if p, doc, ok := k.locate(id); ok && p.filter.accept(doc) {
+			scores[i] = float64(s.score(p, s.scored, doc)) / scale
+		}
+	}
+	return scores, nil
+}

@@ -331,6 +331,7 @@ func compareSearch(t *testing.T, v index.View, m model, q index.Query, f index.F
 	if got.Total != total {
 		t.Fatalf("query %+v\nfilter %+v\n got total %d, want %d", q, f, got.Total, total)
 	}
+	compareScores(t, v, m, q, f)
 	for _, h := range got.Hits[:min(len(got.Hits), 2)] {
 		d := m[h.ID]
 		sum := 0.0
@@ -339,6 +340,34 @@ func compareSearch(t *testing.T, v index.View, m model, q index.Query, f index.F
 		}
 		if h.Round != index.RoundChar && sum < h.BM25-1e-9 {
 			t.Fatalf("explanation of %d sums up to %v, score is %v", h.ID, sum, h.BM25)
+		}
+	}
+}
+
+// compareScores holds that a view scores records, those that are not there
+// included, as a search for all of them does.
+func compareScores(t *testing.T, v index.View, m model, q index.Query, f index.Filter) {
+	t.Helper()
+	words := q
+	words.Chars = nil
+	want := map[int64]float64{}
+	hits, _ := m.search(words, f, len(m))
+	for _, h := range hits {
+		want[h.ID] = h.BM25
+	}
+	ids, kinds := []int64{1_000_000}, []index.Kind{1}
+	for id, d := range m {
+		if ids, kinds = append(ids, id), append(kinds, d.Kind); len(ids) == 40 {
+			break
+		}
+	}
+	scores, err := v.Scores(q, f, ids, kinds)
+	if err != nil || len(scores) != len(ids) {
+		t.Fatal(len(scores), err)
+	}
+	for i, id := range ids {
+		if scores[i] != want[id] {
+			t.Fatalf("query %+v\nfilter %+v\n%d has score %v, want %v", q, f, id, scores[i], want[id])
 		}
 	}
 }

@@ -139,15 +139,7 @@ var searchers = sync.Pool{New: func() any { return &searcher{numbers: map[string
 // Search implements index.View.
 func (v *view) Search(q index.Query, f index.Filter, o index.Options) (res index.Result, err error) {
 	s := searchers.Get().(*searcher)
-	defer func() {
-		if r := recover(); r != nil {
-			// A file whose checksums are right but whose content is not: the
-			// scratch may be half-way through anything, so it is not reused.
-			err = fmt.Errorf("%w: %v", errDamaged, r)
-			return
-		}
-		s.release()
-	}()
+	defer s.finish(&err)
 	s.prepare(v, &q, &f)
 	if len(s.kinds) == 0 || len(s.terms) == 0 {
 		return res, nil
@@ -159,6 +151,17 @@ func (v *view) Search(q index.Query, f index.Filter, o index.Options) (res index
 		res.Hits = s.rounds(o)
 	}
 	return res, nil
+}
+
+// finish is deferred: it gives the scratch back, or turns a panic into an error.
+func (s *searcher) finish(err *error) {
+	if r := recover(); r != nil {
+		// A file whose checksums are right but whose content is not: the
+		// scratch may be half-way through anything, so it is not reused.
+		*err = fmt.Errorf("%w: %v", errDamaged, r)
+		return
+	}
+	s.release()
 }
 
 func (s *searcher) release() {

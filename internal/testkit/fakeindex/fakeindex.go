@@ -172,6 +172,17 @@ func (v *view) Close()          {}
 
 func (v *view) Explain(index.Query, int64, int64, index.Kind) []index.TermScore { return nil }
 
+// Scores gives 1 to what Search would find.
+func (v *view) Scores(q index.Query, f index.Filter, ids []int64, _ []index.Kind) ([]float64, error) {
+	scores := make([]float64, len(ids))
+	for i, id := range ids {
+		if d := v.docs[id]; d != nil && covers(&f, d) && holdsAny(d, q) {
+			scores[i] = 1
+		}
+	}
+	return scores, nil
+}
+
 // Search gives the documents whose text holds any term of the query, each with
 // score 1, by ascending id. Metadata conditions are not looked at.
 func (v *view) Search(q index.Query, f index.Filter, o index.Options) (index.Result, error) {
