@@ -176,6 +176,8 @@ func commonDoc(name string) string {
 		return "what a memory's strength adds to the score"
 	case "last_recalled_at_us", "last_decay_at_us":
 		return "UTC microseconds since 1970"
+	case "root":
+		return "id of the entity in the middle"
 	case "useful_count":
 		return "how often it was useful"
 	case "useful_score":

@@ -12,8 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/loci-memory/loci/embed"
+	"github.com/loci-memory/loci/op"
 )
 
 // seaModel knows two meanings: what has to do with the sea, and everything else.
@@ -253,6 +255,49 @@ func TestService(t *testing.T) {
 		{"--reranker", "builtin", "config"},
 	} {
 		if got := s.run(2, args...); strings.Contains(got.stdout+got.stderr, secret) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestServeVectors holds that a server makes vectors by itself, and that one
+// whose model fails serves, says so in its log and ends at once.
+func TestServeVectors(t *testing.T) {
+	ask := func(ctx context.Context, c op.Caller, name, in, want string) bool {
+		out, err := c.Call(ctx, name, json.RawMessage(in))
+		return err == nil && strings.Contains(string(out), want)
+	}
+	for _, e := range []seaModel{{}, {err: errors.New("it is out of order")}} {
+		served := false
+		s := sea{t: t, dir: t.TempDir(), deps: func(d *Deps) {
+			with(e)(d)
+			d.Serve = func(ctx context.Context, cfg ServeConfig) error {
+				served = true
+				if !ask(ctx, cfg.Caller, "remember", `{"text":"The tide table is updated weekly."}`, "tide") {
+					t.Error("nothing is remembered")
+				}
+				if e.err != nil {
+					if !ask(ctx, cfg.Caller, "recall", `{"query":"tide"}`, "The tide table") {
+						t.Error("nothing is recalled")
+					}
+					return nil
+				}
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				for !ask(ctx, cfg.Caller, "embeddings.status", `{"space":"sea 1"}`, `"records":1,"vectors":1`) {
+					if ctx.Err() != nil {
+						t.Error("no vector is made")
+						return nil
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+				if !ask(ctx, cfg.Caller, "search", `{"query":"船"}`, `"vector_used":true`) {
+					t.Error("the vector is not used")
+				}
+				return nil
+			}
+		}}
+		if got := s.run(0, "serve"); !served {
 			t.Errorf("%+v", got)
 		}
 	}

@@ -148,10 +148,13 @@ settings that it has stay as they are.
 			p := a.Progress("Import")
 			report, err := db.Import(ctx, in, &loci.ImportOptions{DryRun: dryRun, Remap: remap, Progress: p.Update})
 			p.Close()
-			if err = errors.Join(err, db.Close()); err != nil {
-				return first(err)
+			if err == nil {
+				err = a.Print(report, func(w *Painter) { printImport(w, report) })
 			}
-			return a.Print(report, func(w *Painter) { printImport(w, report) })
+			if err == nil && !dryRun {
+				err = a.settle(ctx, db)
+			}
+			return first(errors.Join(err, db.Close()))
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check everything and write nothing")
