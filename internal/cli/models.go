@@ -296,7 +296,11 @@ func (a *App) bindOne(ctx context.Context, db *loci.DB, m *Model, must bool) err
 		return err
 	case !has:
 		h, err := db.Health(ctx)
-		if err == nil && h.RecordCount > 0 {
+		if err != nil {
+			return err
+		}
+		on, err := db.Embeddings().NamespaceVectorization(ctx, a.settings.get("namespace").Value)
+		if err == nil && on && h.RecordCount > 0 {
 			a.Note("Searched without vectors, for there are none of %s yet: loci embeddings sync", m.Title)
 		}
 		return err
