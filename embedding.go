@@ -62,7 +62,7 @@ const (
 type EmbeddingReport struct {
 	Embedded int64 `json:"embedded"` // vectors written
 	Skipped  int64 `json:"skipped"`  // records that changed or went meanwhile
-	Failed   int64 `json:"failed"`   // texts that the model refuses for good
+	Failed   int64 `json:"failed"`   // texts that the model refuses for good, also those found earlier
 	Cut      int64 `json:"cut"`      // of the embedded ones, texts longer than the model reads
 	Ready    bool  `json:"ready"`    // nothing is missing any more in the tiers that are on
 	// Interrupted says why the sync ended early; what was written stays.
@@ -76,6 +76,11 @@ type TierStatus struct {
 	Ready   bool  `json:"ready"`
 	Records int64 `json:"records"`
 	Vectors int64 `json:"vectors"`
+	// Left counts those of the others that stay without a vector until their text
+	// changes: the model refuses it, or there is nothing in it to embed. A sync
+	// finds them out, once after each registration, and they do not keep a tier
+	// from being ready.
+	Left int64 `json:"left"`
 }
 
 // VectorMissing says that records of a tier could not be found by their

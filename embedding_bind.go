@@ -14,6 +14,7 @@ import (
 
 	"github.com/loci-memory/loci/embed"
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/index"
 	"github.com/loci-memory/loci/internal/rank"
 	"github.com/loci-memory/loci/internal/store"
 )
@@ -47,7 +48,7 @@ type embedders struct {
 
 	mu    sync.RWMutex
 	bound map[string]*boundEmbedder // by space
-	turns map[int64]chan struct{}   // by space's number: one sync at a time
+	turns map[int64]*syncTurn       // by space's number
 
 	count  atomic.Int32 // of bound
 	worker embedWorker
@@ -71,8 +72,11 @@ type boundEmbedder struct {
 	batch   atomic.Int64 // texts of a call, less after one was too large
 	hanging atomic.Int64 // calls that were left to themselves
 
-	mu   sync.Mutex
-	left map[int64]leftText // records whose text is not embedded, for good
+	mu      sync.Mutex
+	left    map[int64]leftText // records whose text is not embedded, for good
+	leftIn  map[syncPart]int64 // how many these are
+	due     map[int64]struct{} // namespaces that the background has to look at
+	dueEach bool               // all of them
 
 	failures int       // of the background's syncs in a row; the worker's own
 	retryAt  time.Time // not before
@@ -80,8 +84,14 @@ type boundEmbedder struct {
 
 // leftText is a text that stays without a vector until it changes.
 type leftText struct {
-	namespace int64
-	blank     bool // there is nothing to embed; else the model refuses it
+	syncPart
+	blank bool // there is nothing to embed; else the model refuses it
+}
+
+// syncTurn is what the syncs of a space take turns by.
+type syncTurn struct {
+	taken  chan struct{} // holds one while a sync runs
+	wanted atomic.Int32  // callers that wait, to whom the background gives way
 }
 
 // embedderOf gives the model that is bound to a space; nil when none is.
@@ -115,28 +125,29 @@ func (x *embedders) set(space string, b *boundEmbedder) (had bool) {
 	return had
 }
 
-// turn is held by whoever syncs a space.
-func (x *embedders) turn(space int64) chan struct{} {
+// turn is what the syncs of a space take turns by.
+func (x *embedders) turn(space int64) *syncTurn {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.turns == nil {
-		x.turns = map[int64]chan struct{}{}
+		x.turns = map[int64]*syncTurn{}
 	}
 	if x.turns[space] == nil {
-		x.turns[space] = make(chan struct{}, 1)
+		x.turns[space] = &syncTurn{taken: make(chan struct{}, 1)}
 	}
 	return x.turns[space]
 }
 
 // changed is told of records that were written: their texts may be others now.
-func (x *embedders) changed(ids []int64) {
+func (x *embedders) changed(records []writtenRecord) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, b := range x.bound {
 		b.mu.Lock()
-		if len(b.left) > 0 {
-			for _, id := range ids {
-				delete(b.left, id)
+		for _, r := range records {
+			b.forget(r.id)
+			if !b.dueEach {
+				b.due[r.namespace] = struct{}{}
 			}
 		}
 		b.mu.Unlock()
@@ -146,13 +157,40 @@ func (x *embedders) changed(ids []int64) {
 func (b *boundEmbedder) leave(id int64, t leftText) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.forget(id)
 	b.left[id] = t
+	b.leftIn[t.syncPart]++
 }
 
 func (b *boundEmbedder) retake(id int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.forget(id)
+}
+
+// forget is retake for whoever holds mu.
+func (b *boundEmbedder) forget(id int64) {
+	t, ok := b.left[id]
+	if !ok {
+		return
+	}
 	delete(b.left, id)
+	if b.leftIn[t.syncPart]--; b.leftIn[t.syncPart] == 0 {
+		delete(b.leftIn, t.syncPart)
+	}
+}
+
+// leftOf counts the records of a kind of a namespace that stay without a vector
+// in a space until their text changes: the space's model refuses it, or there is
+// none. Only a sync finds out, so it is none before.
+func (e *engine) leftOf(space *store.Space, namespace int64, kind index.Kind) int64 {
+	b := e.embedderOf(space.Name)
+	if b == nil || b.space.ID != space.ID {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.leftIn[syncPart{namespace, kind}]
 }
 
 func (b *boundEmbedder) isLeft(id int64) bool {
@@ -251,17 +289,20 @@ func length(v []float32) float64 {
 // is made again with half of the texts, which is remembered unless a single text
 // was to blame.
 func (b *boundEmbedder) embedEach(ctx context.Context, texts []string, p embed.Purpose, got func(at int, vectors [][]float32) error, refused func(at int) error) error {
-	before := int64(0) // the batch before a call was too large
+	before := int64(0) // the batch before a call was too large; 0: none was
+	until := 0         // where the texts of that call end
 	for at := 0; at < len(texts); {
 		n := min(int(b.batch.Load()), len(texts)-at)
 		vectors, err := b.patient(ctx, texts[at:at+n], p)
 		switch {
 		case err == nil:
-			before = 0
+			if at+n >= until {
+				before = 0 // no single text was to blame
+			}
 			err = got(at, vectors)
 		case errors.Is(err, embed.ErrTooLarge) && n > 1:
 			if before == 0 {
-				before = b.batch.Load()
+				before, until = b.batch.Load(), at+n
 			}
 			b.batch.Store(int64(n / 2))
 			continue
@@ -272,7 +313,9 @@ func (b *boundEmbedder) embedEach(ctx context.Context, texts []string, p embed.P
 			}
 			err = refused(at)
 		case errors.Is(err, embed.ErrRefused):
-			err = b.single(ctx, texts, at, at+n, p, got, refused)
+			if err = b.stillWorks(ctx, p, err); err == nil {
+				err = b.single(ctx, texts, at, at+n, p, got, refused)
+			}
 		}
 		if err != nil {
 			return err
@@ -280,6 +323,20 @@ func (b *boundEmbedder) embedEach(ctx context.Context, texts []string, p embed.P
 		at += n
 	}
 	return nil
+}
+
+// stillWorks asks a model that refused passages for the probe, which it took when
+// it was bound. One that refuses this too refuses everything by now, be it for a
+// key or a setting, and no text is to blame. It gives the error then.
+func (b *boundEmbedder) stillWorks(ctx context.Context, p embed.Purpose, refusal error) error {
+	if p != embed.Passage {
+		return nil
+	}
+	_, err := b.patient(ctx, probes[:1], p)
+	if errors.Is(err, embed.ErrRefused) {
+		return refusal
+	}
+	return err
 }
 
 // single finds the texts that the model refuses in a call that it refused.
@@ -397,9 +454,12 @@ func checkVectors(vectors [][]float32, n, dimension int) error {
 	if len(vectors) != n {
 		return errs.New(errs.InvalidVector, "the embedder gave %d vectors for %d texts", len(vectors), n)
 	}
-	for _, v := range vectors {
+	for i, v := range vectors {
 		if len(v) != dimension {
 			return errs.New(errs.InvalidVector, "the embedder gave a vector of %d dimensions, the space has %d", len(v), dimension)
+		}
+		if i > 0 && &v[0] == &vectors[i-1][0] {
+			return errs.New(errs.InvalidVector, "the embedder gave one slice as the vector of two texts: each needs its own")
 		}
 		switch norm := length(v); {
 		case math.IsNaN(norm) || math.IsInf(norm, 0):

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loci-memory/loci/embed"
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/redact"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -21,7 +22,7 @@ const sameModel = 0.99
 
 // check fills in the defaults and validates the options.
 func (o *EmbedderOptions) check() (*boundEmbedder, error) {
-	b := &boundEmbedder{left: map[int64]leftText{}, weight: clonePtr(o.VectorWeight), fusion: o.Fusion}
+	b := &boundEmbedder{left: map[int64]leftText{}, leftIn: map[syncPart]int64{}, due: map[int64]struct{}{}, dueEach: true, weight: clonePtr(o.VectorWeight), fusion: o.Fusion}
 	batch := valueOr(o.MaxBatch, defaultMaxBatch)
 	if batch < 1 || batch > maxMaxBatch {
 		return nil, errs.Invalid("max_batch", "must be 1 to %d, not %d", maxMaxBatch, batch)
@@ -116,25 +117,30 @@ func (b *boundEmbedder) try(ctx context.Context) ([]float32, error) {
 func (e *engine) settleProbe(ctx context.Context, sp *store.Space, probe []float32) error {
 	changed := &errs.Error{Code: errs.Conflict, Field: "embedder",
 		Message: "the model behind this space has changed, its vectors do not compare with those that are there: register a new space"}
-	if sp.Probe != nil {
-		if cosine(sp.Probe, probe) < sameModel {
+	known := false
+	compare := func(now *store.Space, err error) error {
+		if err != nil {
+			return err
+		}
+		// The space may have been deleted while its model was tried, and another one
+		// be there under its name.
+		if now == nil || now.ID != sp.ID {
+			return noSpace("space")
+		}
+		if known = now.Probe != nil; known && cosine(now.Probe, probe) < sameModel {
 			return changed
 		}
 		return nil
 	}
-	_, err := e.write(ctx, func(tx *store.WriteTx) error {
-		now, err := tx.Space(sp.Name)
-		switch {
-		case err != nil:
+	err := e.read(ctx, func(tx *store.ReadTx) error { return compare(tx.Space(sp.Name)) })
+	if err != nil || known {
+		return err
+	}
+	_, err = e.write(ctx, func(tx *store.WriteTx) error {
+		if err := compare(tx.Space(sp.Name)); err != nil || known {
 			return err
-		case now == nil || now.ID != sp.ID:
-			return noSpace("space")
-		case now.Probe == nil:
-			return tx.SetProbe(sp.ID, probe)
-		case cosine(now.Probe, probe) < sameModel:
-			return changed
 		}
-		return nil
+		return tx.SetProbe(sp.ID, probe)
 	})
 	return err
 }
@@ -153,14 +159,10 @@ func cosine(a, b []float32) float64 {
 // failure is an embedder's error for people to read: short, and without the
 // texts that it was given.
 func failure(err error, texts []string) string {
+	const longest, looked = 500, 10000
 	message := err.Error()
-	for _, text := range texts {
-		if text != "" {
-			message = strings.ReplaceAll(message, text, "[text]")
-		}
-	}
-	const longest = 500
-	message = strings.ToValidUTF8(strings.Join(strings.Fields(message), " "), "")
+	message = message[:min(len(message), looked)]
+	message = strings.Join(strings.Fields(redact.Hide(message, nil, texts)), " ")
 	if len(message) > longest {
 		message = strings.ToValidUTF8(message[:longest], "") + "..."
 	}

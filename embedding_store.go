@@ -223,7 +223,7 @@ func (s *EmbeddingStore) setSwitch(ctx context.Context, op, namespace string, ti
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	s.eng.wakeEmbedding()
+	s.eng.lookEverywhere()
 	return &Receipt[bool]{Value: enabled, Revision: revision}, nil
 }
 
@@ -412,6 +412,7 @@ func (s *EmbeddingStore) Status(ctx context.Context, namespace, space string) ([
 				n := view.CountVectors(sp.ID, id, kind)
 				status.Records += n.Records
 				status.Vectors += n.Vectors
+				status.Left += min(s.eng.leftOf(sp, id, kind), n.Records-n.Vectors)
 			}
 			out = append(out, status)
 		}

@@ -66,8 +66,12 @@ func (s *EmbeddingStore) Sync(ctx context.Context, space string, opts EmbeddingS
 type syncPlan struct {
 	batch      int
 	namespace  *string
+	among      []int64 // namespaces to look at; nil: all
 	progress   func(done, total int64)
 	background bool
+	// unsettled is set when others wrote so much that it could not be marked that
+	// nothing is missing.
+	unsettled bool
 }
 
 // syncRun is one sync under way.
@@ -83,7 +87,7 @@ type syncRun struct {
 	seen        *roaring64.Bitmap // ids that were dealt with
 	blank       []syncItem        // read last, with nothing to embed
 	done, total int64
-	only        int64 // the one namespace's number, 0 for all
+	only        int64 // the one namespace's number, 0 for all, -1 for one that holds nothing
 }
 
 // syncPart is a kind of a namespace whose tier is on.
@@ -107,18 +111,52 @@ type syncItem struct {
 // errUnbound ends a sync whose embedder or space has gone.
 var errUnbound = errors.New("the space or its embedder has gone")
 
+// errTurn ends a sync of the background that gives way to a caller's.
+var errTurn = errors.New("another sync has its turn")
+
+// take waits for the turn of a caller's sync. That of the background does not
+// wait: it is woken when the other one has ended.
+func (e *engine) take(ctx context.Context, turn *syncTurn, background bool) (give func(), err error) {
+	if background {
+		select {
+		case turn.taken <- struct{}{}:
+			return func() { <-turn.taken }, nil
+		default:
+			return nil, errTurn
+		}
+	}
+	turn.wanted.Add(1)
+	defer turn.wanted.Add(-1)
+	select {
+	case turn.taken <- struct{}{}:
+		return func() {
+			<-turn.taken
+			e.wakeEmbedding()
+		}, nil
+	case <-ctx.Done():
+		e.wakeEmbedding()
+		return nil, ctx.Err()
+	}
+}
+
+// givesWay says whether a sync of the background has to end, since a caller waits.
+func (y *syncRun) givesWay() bool {
+	return y.background && y.e.embedders.turn(y.b.space.ID).wanted.Load() > 0
+}
+
 // syncSpace runs a sync. Its error is a reason why nothing could be done or
 // reported; whatever stops the work half-way stands in the report.
 func (e *engine) syncSpace(ctx context.Context, b *boundEmbedder, plan *syncPlan) (*EmbeddingReport, error) {
 	work, cancel := e.untilClosing(ctx)
 	defer cancel()
-	turn := e.embedders.turn(b.space.ID)
-	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
-	case <-work.Done():
+	give, err := e.take(work, e.embedders.turn(b.space.ID), plan.background)
+	if errors.Is(err, errTurn) {
+		return nil, err
+	}
+	if err != nil {
 		return nil, e.ended(ctx)
 	}
+	defer give()
 	y := &syncRun{syncPlan: plan, e: e, b: b, report: &EmbeddingReport{}, seen: roaring64.New()}
 	if err := y.begin(work); err != nil {
 		if work.Err() != nil {
@@ -126,8 +164,7 @@ func (e *engine) syncSpace(ctx context.Context, b *boundEmbedder, plan *syncPlan
 		}
 		return nil, err
 	}
-	err := y.run(work)
-	if err == nil {
+	if err = y.run(work); err == nil {
 		y.report.Ready, err = y.settle(work)
 	}
 	y.report.Failed = b.refusedIn(y.only)
@@ -136,6 +173,9 @@ func (e *engine) syncSpace(ctx context.Context, b *boundEmbedder, plan *syncPlan
 	}
 	if work.Err() != nil {
 		return nil, e.ended(ctx)
+	}
+	if errors.Is(err, errTurn) {
+		return nil, err
 	}
 	if errors.Is(err, errs.Index) && y.done == 0 {
 		return nil, err
@@ -170,7 +210,7 @@ func (y *syncRun) begin(ctx context.Context) error {
 				return err
 			}
 			for _, t := range tiers {
-				if !on.master() || !on.tier(t) {
+				if !on.takes(t) {
 					continue
 				}
 				for _, kind := range tierKinds(t) {
@@ -188,11 +228,15 @@ func (y *syncRun) begin(ctx context.Context) error {
 }
 
 func (y *syncRun) namespaces(tx *store.ReadTx) ([]int64, error) {
+	if y.among != nil {
+		return y.among, nil
+	}
 	if y.namespace == nil {
 		return tx.Namespaces()
 	}
 	id, ok, err := tx.StringID(*y.namespace)
 	if err != nil || !ok {
+		y.only = -1
 		return nil, err
 	}
 	y.only = id
@@ -204,6 +248,9 @@ func (y *syncRun) run(ctx context.Context) error {
 	for {
 		if y.e.embedderOf(y.b.space.Name) != y.b {
 			return errUnbound
+		}
+		if y.givesWay() {
+			return errTurn
 		}
 		items, err := y.gather(ctx)
 		if err != nil || len(items) == 0 {
@@ -236,19 +283,37 @@ func (y *syncRun) gather(ctx context.Context) (items []syncItem, err error) {
 			return nil, err
 		}
 	}
+	for i := range items {
+		items[i].text, items[i].cut = y.b.cut(items[i].text, embed.Passage)
+	}
 	return items, nil
 }
 
+// gatherBytes is how long the texts are together that are read at a time, but for
+// the last one.
+const gatherBytes = 8 << 20
+
 func (y *syncRun) gatherFrom(tx *store.ReadTx, view index.View, items *[]syncItem) error {
 	skip := func(id int64) bool { return id >= y.bound || y.seen.Contains(uint64(id)) || y.b.isLeft(id) }
-	for looked := 0; looked < y.batch && y.at < len(y.parts); {
+	size := 0
+	for looked := 0; looked < y.batch && size < gatherBytes && y.at < len(y.parts); {
 		part := y.parts[y.at]
-		ids := view.Missing(y.b.space.ID, part.namespace, part.kind, y.batch-looked, skip)
-		if len(ids) < y.batch-looked {
-			y.at++
+		// A switch may have been turned since the sync began.
+		on, err := namespaceSwitches(tx, part.namespace)
+		if err != nil {
+			return err
 		}
-		looked += len(ids)
+		if !on.takes(tierOf(part.kind)) {
+			y.at++
+			continue
+		}
+		ids := view.Missing(y.b.space.ID, part.namespace, part.kind, y.batch-looked, skip)
+		last := len(ids) < y.batch-looked
 		for _, id := range ids {
+			if size >= gatherBytes {
+				return nil
+			}
+			looked++
 			item, ok, err := y.item(tx, part, id)
 			if err != nil {
 				return err
@@ -259,6 +324,10 @@ func (y *syncRun) gatherFrom(tx *store.ReadTx, view index.View, items *[]syncIte
 				continue
 			}
 			*items = append(*items, item)
+			size += len(item.text)
+		}
+		if last {
+			y.at++
 		}
 	}
 	return nil
@@ -276,7 +345,7 @@ func (y *syncRun) item(tx *store.ReadTx, part syncPart, id int64) (item syncItem
 		y.blank = append(y.blank, item)
 		return item, false, nil
 	}
-	item.text, item.cut = y.b.cut(text, embed.Passage)
+	item.text = text
 	return item, true, nil
 }
 
@@ -319,7 +388,9 @@ func (y *syncRun) embed(ctx context.Context, items []syncItem) error {
 	}
 	err := y.b.embedEach(ctx, texts, embed.Passage, func(at int, vectors [][]float32) error {
 		err := y.write(ctx, items[at:at+len(vectors)], vectors)
-		calm()
+		if calm(); err == nil && y.givesWay() {
+			err = errTurn
+		}
 		return inside(err)
 	}, func(at int) error {
 		y.done++
@@ -335,7 +406,7 @@ func (y *syncRun) embed(ctx context.Context, items []syncItem) error {
 // leave notes that a text stays without a vector, unless the record has another
 // one by now: the engine tells of changes, but of none that came before the note.
 func (y *syncRun) leave(ctx context.Context, item *syncItem) error {
-	y.b.leave(item.id, leftText{item.namespace, item.text == ""})
+	y.b.leave(item.id, leftText{syncPart{item.namespace, index.Kind(item.kind)}, item.text == ""})
 	return y.e.read(ctx, func(tx *store.ReadTx) error {
 		r, text, err := textOf(tx, item.kind, item.id)
 		if err == nil && (r == nil || fingerprintOf(text) != item.fingerprint) {
@@ -350,8 +421,8 @@ func (y *syncRun) write(ctx context.Context, items []syncItem, vectors [][]float
 	var embedded, skipped, cut int64
 	_, err := y.e.write(ctx, func(tx *store.WriteTx) error {
 		embedded, skipped, cut = 0, 0, 0
-		if there, err := tx.SpaceThere(&y.b.space); err != nil || !there {
-			return errors.Join(err, errUnbound)
+		if err := y.stillThere(tx); err != nil {
+			return err
 		}
 		for i := range items {
 			item := &items[i]
@@ -412,8 +483,8 @@ func (y *syncRun) settle(ctx context.Context) (ready bool, err error) {
 			if moved = tx.Current() != revision; moved {
 				return nil
 			}
-			if there, err := tx.SpaceThere(&y.b.space); err != nil || !there {
-				return errors.Join(err, errUnbound)
+			if err := y.stillThere(tx); err != nil {
+				return err
 			}
 			for _, m := range marks {
 				if err := tx.SetVectorReady(m.Namespace, m.Tier, y.b.space.ID); err != nil {
@@ -426,7 +497,17 @@ func (y *syncRun) settle(ctx context.Context) (ready bool, err error) {
 			return ready, err
 		}
 	}
+	y.unsettled = true
 	return ready, nil
+}
+
+// stillThere gives errUnbound when the space was deleted.
+func (y *syncRun) stillThere(tx *store.WriteTx) error {
+	there, err := tx.SpaceThere(&y.b.space)
+	if err == nil && !there {
+		err = errUnbound
+	}
+	return err
 }
 
 // complete gives the tiers in which nothing is missing and that are not marked
@@ -448,7 +529,7 @@ func (y *syncRun) complete(ctx context.Context) (marks []store.ReadyMark, revisi
 				return err
 			}
 			for _, t := range tiers {
-				if !on.master() || !on.tier(t) {
+				if !on.takes(t) {
 					continue
 				}
 				marked, err := tx.VectorReady(namespace, t.number(), space)

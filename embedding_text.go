@@ -62,6 +62,9 @@ func (s switches) master() bool { return s[store.TierMaster] }
 // tier is a tier's own switch, whatever the master says.
 func (s switches) tier(t Tier) bool { return s[t.number()] }
 
+// takes says whether the records of a tier get vectors.
+func (s switches) takes(t Tier) bool { return s.master() && s.tier(t) }
+
 // switchReader is what switches are read from: a snapshot, or the writer's
 // transaction.
 type switchReader interface {

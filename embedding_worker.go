@@ -3,6 +3,8 @@ package loci
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,21 +92,65 @@ func (e *engine) embedLoop() {
 	}
 }
 
-// embedMissing brings a space up, in the background.
+// embedMissing brings a space up, in the background, in the namespaces that it has
+// to look at. What it cannot finish it has to look at again.
 func (e *engine) embedMissing(b *boundEmbedder) {
-	report, err := e.syncSpace(e.ending, b, &syncPlan{batch: defaultSyncBatch, background: true})
-	switch {
-	case errors.Is(err, errs.Index):
-		// It wakes the background when it is usable.
-	case err != nil || report.Interrupted != "":
-		b.failures++
-		b.retryAt = time.Now().Add(min(firstBackoff<<min(b.failures-1, 20), lastBackoff))
-	default:
-		b.failures, b.retryAt = 0, time.Time{}
-		if report.Embedded+report.Skipped > 0 {
-			e.wakeEmbedding() // for what was written meanwhile
-		}
+	each, namespaces := b.takeDue()
+	if !each && len(namespaces) == 0 {
+		return
 	}
+	plan := &syncPlan{batch: defaultSyncBatch, background: true}
+	if !each {
+		plan.among = namespaces
+	}
+	report, err := e.syncSpace(e.ending, b, plan)
+	if err == nil && report.Interrupted == "" && !plan.unsettled {
+		b.failures, b.retryAt = 0, time.Time{}
+		return
+	}
+	b.makeDue(each, namespaces)
+	switch {
+	case errors.Is(err, errTurn), errors.Is(err, errs.Index) && e.usableIndex() == nil:
+		// The end of that turn wakes the background, and so does a usable index.
+		return
+	case err == nil && report.Interrupted == "", errors.Is(err, errs.Index):
+		// So many wrote meanwhile: nothing has failed.
+		b.failures = 1
+	default:
+		b.failures++
+	}
+	b.retryAt = time.Now().Add(min(firstBackoff<<min(b.failures-1, 20), lastBackoff))
+}
+
+// takeDue gives the namespaces that the background has to look at, and whether it
+// is all of them, and says that it does.
+func (b *boundEmbedder) takeDue() (each bool, namespaces []int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	each, namespaces = b.dueEach, slices.Sorted(maps.Keys(b.due))
+	b.dueEach, b.due = false, map[int64]struct{}{}
+	return each, namespaces
+}
+
+// makeDue has the background look at namespaces, or at all of them.
+func (b *boundEmbedder) makeDue(each bool, namespaces []int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dueEach = b.dueEach || each
+	for _, n := range namespaces {
+		b.due[n] = struct{}{}
+	}
+}
+
+// lookEverywhere wakes the background after a change that it cannot be told the
+// namespaces of.
+func (e *engine) lookEverywhere() {
+	e.embedders.mu.RLock()
+	for _, b := range e.embedders.bound {
+		b.makeDue(true, nil)
+	}
+	e.embedders.mu.RUnlock()
+	e.wakeEmbedding()
 }
 
 // letSearchesGo waits while searches run, for a moment.

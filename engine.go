@@ -282,7 +282,7 @@ func (e *engine) setIndex(ix index.Index) index.Index {
 	}
 	old := e.index.Swap(h)
 	if ix != nil {
-		e.wakeEmbedding()
+		e.lookEverywhere()
 	}
 	if old == nil {
 		return nil
@@ -310,10 +310,14 @@ type indexHooks struct {
 	e      *engine
 	staged *indexHandle
 	buffer []index.Change
-	// changed are the records of the running commit, for the embedders, dropped
+	// written are the records of the running commit, for the embedders, dropped
 	// the spaces that it deletes.
-	changed, dropped []int64
+	written []writtenRecord
+	dropped []int64
 }
+
+// writtenRecord is a record that was written or deleted.
+type writtenRecord struct{ id, namespace int64 }
 
 // guard runs a step of the index. A failure makes the index unusable and never
 // reaches the write.
@@ -337,15 +341,15 @@ const keptChanges = 1 << 16
 func (h *indexHooks) Stage(revision int64, changes []store.Change) {
 	h.e.graphs.stage(revision, changes)
 	h.staged = h.e.index.Load()
-	if h.dropped = h.dropped[:0]; cap(h.changed) > keptChanges {
-		h.changed = nil
+	if h.dropped = h.dropped[:0]; cap(h.written) > keptChanges {
+		h.written = nil
 	}
-	h.changed = h.changed[:0]
-	if h.e.embedders.count.Load() > 0 {
-		for i := range changes {
-			if changes[i].Vector == nil {
-				h.changed = append(h.changed, changes[i].ID)
-			}
+	// An embedder may be bound between here and Publish, so that is no time to
+	// ask whether there is any.
+	h.written = h.written[:0]
+	for i := range changes {
+		if changes[i].Vector == nil {
+			h.written = append(h.written, writtenRecord{changes[i].ID, changes[i].Namespace})
 		}
 	}
 	h.guard(h.staged, func() {
@@ -382,8 +386,8 @@ func (h *indexHooks) Publish() {
 		}
 	})
 	h.staged = nil
-	if len(h.changed) > 0 {
-		h.e.embedders.changed(h.changed)
+	if len(h.written) > 0 && h.e.embedders.count.Load() > 0 {
+		h.e.embedders.changed(h.written)
 		h.e.wakeEmbedding()
 	}
 }

@@ -121,6 +121,20 @@ type importVectors struct {
 	spaces     map[string]*store.Space // to write to; nil: the store has another of this name
 	record     store.Stored            // whose vectors may follow
 	seen       []string                // spaces in which it has one
+
+	// Of the second reading: whether the record's text needs records that come
+	// later, else what it is the fingerprint of, once that is known.
+	ahead bool
+	text  *uint64
+	later []laterVector
+}
+
+// laterVector is a vector that is looked at again when all records are there.
+type laterVector struct {
+	space *store.Space
+	kind  store.Kind
+	id    int64
+	made  uint64
 }
 
 // meet checks a vector's line against the lines before it.
@@ -142,11 +156,15 @@ func (v *importVectors) meet(l *vectorLine) error {
 	return nil
 }
 
-// follow says which record the next vectors are of.
-func (v *importVectors) follow(r store.Stored) { v.record, v.seen = r, v.seen[:0] }
+// follow says which record the next vectors are of, and whether its text needs
+// records that come later.
+func (v *importVectors) follow(r store.Stored, ahead bool) {
+	v.record, v.seen, v.ahead, v.text = r, v.seen[:0], ahead, nil
+}
 
 // write writes the vector of the record that was written last; false when the
-// store has another space of this name.
+// store has another space of this name, or when the vector was made of another
+// text than the record's: whoever edits a file edits texts and not fingerprints.
 func (v *importVectors) write(tx *store.WriteTx, l *vectorLine) (bool, error) {
 	sp := v.spaces[l.Space]
 	if sp == nil {
@@ -154,7 +172,42 @@ func (v *importVectors) write(tx *store.WriteTx, l *vectorLine) (bool, error) {
 	}
 	values, _ := unpackFloats(l.Value)
 	made, _ := fromHexadecimal(l.Fingerprint)
-	return true, tx.PutVector(sp, v.record.Head(), made, values)
+	r := v.record.Head()
+	switch {
+	case v.ahead:
+		v.later = append(v.later, laterVector{sp, r.Kind, r.ID, made})
+	case v.text == nil:
+		_, text, err := textOf(tx, r.Kind, r.ID)
+		if err != nil {
+			return false, err
+		}
+		v.text = new(fingerprintOf(text))
+		fallthrough
+	default:
+		if *v.text != made {
+			return false, nil
+		}
+	}
+	return true, tx.PutVector(sp, r, made, values)
+}
+
+// settle takes back the vectors of other texts among those that could not be told
+// before, and counts them.
+func (v *importVectors) settle(tx *store.WriteTx) (n int64, err error) {
+	for _, l := range v.later {
+		r, text, err := textOf(tx, l.kind, l.id)
+		if err != nil {
+			return n, err
+		}
+		if fingerprintOf(text) == l.made {
+			continue
+		}
+		if err := tx.DropVector(l.space.ID, r); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 // space adds a space that is not there; true when the store has another of this

@@ -153,9 +153,53 @@ func TestImportVectorsRefuses(t *testing.T) {
 			t.Errorf("%s: something was written", c.name)
 		}
 	}
-	db, report := imported(t, header+space+memory+vector, nil)
-	if report.Vectors != 1 || fmt.Sprint(vectorsIn(t, db, "v")) != "[3]" {
+	vouched := line(vector, "00000000000000ff", hexadecimal(fingerprintOf("a")))
+	db, report := imported(t, header+space+memory+vouched, nil)
+	if report.Vectors != 1 || report.VectorsSkipped != 0 || fmt.Sprint(vectorsIn(t, db, "v")) != "[3]" {
 		t.Errorf("%+v", report)
+	}
+	// The vector of another text stays out, and is no error.
+	db, report = imported(t, header+space+memory+vector, nil)
+	if report.Vectors != 0 || report.VectorsSkipped != 1 || len(vectorsIn(t, db, "v")) != 0 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// TestImportVectorsOfEditedTexts edits texts in a file and leaves the vectors as
+// they are: those do not come, also where a text is that of a record which comes
+// later in the file.
+func TestImportVectorsOfEditedTexts(t *testing.T) {
+	db := quietDB(t)
+	bind(t, db, "v", fakeembed.New(8), nil)
+	first := must[*Receipt[GraphBatchResult]](t)(db.Graph().ApplyBatch(t.Context(), GraphBatch{
+		Entities:  []EntityInput{{Ref: "a", Name: "Ada"}, {Ref: "b", Name: "Babbage"}},
+		Relations: []RelationInput{{Subject: EntityRef{Ref: "a"}, Predicate: "knows", Object: EntityRef{Ref: "b"}}},
+	})).Value
+	// The relation turns to an entity that is younger than it.
+	must[*Receipt[GraphBatchResult]](t)(db.Graph().ApplyBatch(t.Context(), GraphBatch{
+		Entities: []EntityInput{{Ref: "c", Name: "Lovelace"}},
+		Relations: []RelationInput{{RecordInput: RecordInput{ID: first.Relations[0].ID},
+			Subject: EntityRef{Ref: "c"}, Predicate: "knows", Object: EntityRef{ID: first.Entities[1].ID}}},
+	}))
+	addMemories(t, db, 2)
+	if got := syncSpace(t, db, "v", 32); got.Embedded != 6 {
+		t.Fatalf("%+v", got)
+	}
+	header, body := exported(t, db, nil)
+	for _, c := range []struct {
+		name, old, new  string
+		vectors, others int64
+	}{
+		{"as it was", "", "", 6, 0},
+		{"a memory", "number1", "number7", 5, 1},
+		{"an entity with its relation", `"name":"Lovelace"`, `"name":"Somebody"`, 4, 2},
+	} {
+		for _, opts := range []*ImportOptions{nil, {Remap: true}} {
+			again, report := imported(t, header+"\n"+strings.Replace(body, c.old, c.new, 1), opts)
+			if report.Vectors != c.vectors || report.VectorsSkipped != c.others || int64(len(vectorsIn(t, again, "v"))) != c.vectors {
+				t.Errorf("%s: %+v", c.name, report)
+			}
+		}
 	}
 }
 

@@ -33,7 +33,8 @@ type ImportReport struct {
 	// and that stay as they were.
 	SettingsKept int64 `json:"settings_kept"`
 	Vectors      int64 `json:"vectors"`
-	// VectorsSkipped counts vectors of a space that the store has otherwise: their
+	// VectorsSkipped counts vectors of a space that the store has otherwise, and
+	// those that were made of another text than the record has in the file: their
 	// records are embedded again.
 	VectorsSkipped int64 `json:"vectors_skipped"`
 	Revision       int64 `json:"revision"` // of the store after it
@@ -140,7 +141,7 @@ func (im *importer) check(ctx context.Context) error {
 			err = im.vectors.meet(n.vector)
 		default:
 			begun = true
-			im.vectors.follow(n.record)
+			im.vectors.follow(n.record, false)
 			ahead, err = im.take(n, places, ahead)
 		}
 		if err == nil {
@@ -310,7 +311,7 @@ func (im *importer) write(ctx context.Context) (*ImportReport, error) {
 }
 
 func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64, report *ImportReport) error {
-	im.vectors.spaces = map[string]*store.Space{}
+	im.vectors.spaces, im.vectors.later = map[string]*store.Space{}, nil
 	for _, s := range im.settings {
 		kept, err := im.importSetting(tx, s.settingLine)
 		if err != nil {
@@ -353,7 +354,7 @@ func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64,
 		if err == nil {
 			err = tx.Add(n.record)
 		}
-		im.vectors.follow(n.record)
+		im.vectors.follow(n.record, slices.ContainsFunc(n.refs, func(r importRef) bool { return r.id > im.records[at-1].id }))
 		if err == nil {
 			return nil
 		}
@@ -369,10 +370,16 @@ func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64,
 	if err == nil && at != len(im.records) {
 		return errs.New(errs.IO, "the input changed while it was read: nothing was imported")
 	}
+	if err == nil {
+		err = im.problems.err()
+	}
 	if err != nil {
 		return err
 	}
-	return im.problems.err()
+	stale, err := im.vectors.settle(tx)
+	report.Vectors -= stale
+	report.VectorsSkipped += stale
+	return err
 }
 
 // addVector writes a vector of the record before it, unless that one was refused.

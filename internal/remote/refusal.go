@@ -11,13 +11,10 @@ import (
 
 	"github.com/loci-memory/loci/embed"
 	"github.com/loci-memory/loci/embed/endpoint"
+	"github.com/loci-memory/loci/internal/redact"
 )
 
-const (
-	maxExcerpt = 200 // runes of a service's message that an error shows
-	sharedRun  = 12  // bytes in a row that a message and a text have in common by chance at most
-	shortText  = 3   // bytes; shorter texts are in every message
-)
+const maxExcerpt = 200 // runes of a service's message that an error shows
 
 // tooLarge are phrases, in lower case, by which services say that a request
 // holds too much, if they do not say it by its status.
@@ -148,50 +145,13 @@ func word(x any) string {
 	return s
 }
 
-// hide takes out of a message what it repeats of secrets and texts: any run of
-// sharedRun bytes, and whole texts that are shorter.
+// hide takes out of a message what it repeats of secrets and texts.
 func hide(message string, secrets []endpoint.Key, texts []string) string {
-	hidden := make([]bool, len(message))
-	cover := func(part string) {
-		for from := 0; part != ""; {
-			i := strings.Index(message[from:], part)
-			if i < 0 {
-				return
-			}
-			for k := from + i; k < from+i+len(part); k++ {
-				hidden[k] = true
-			}
-			from += i + 1
-		}
+	revealed := make([]string, len(secrets))
+	for i, key := range secrets {
+		revealed[i] = key.Reveal()
 	}
-	runs := map[string]bool{}
-	for i := 0; i+sharedRun <= len(message); i++ {
-		runs[message[i:i+sharedRun]] = true
-	}
-	for _, key := range secrets {
-		cover(key.Reveal())
-	}
-	for _, text := range texts {
-		if len(text) < sharedRun && len(text) >= shortText {
-			cover(text)
-		}
-		for i := 0; i+sharedRun <= len(text); i++ {
-			if run := text[i : i+sharedRun]; runs[run] {
-				cover(run)
-				delete(runs, run) // once is enough
-			}
-		}
-	}
-	var out strings.Builder
-	for i := 0; i < len(message); i++ {
-		switch {
-		case !hidden[i]:
-			out.WriteByte(message[i])
-		case i == 0 || !hidden[i-1]:
-			out.WriteString("[...]")
-		}
-	}
-	return strings.ToValidUTF8(out.String(), "")
+	return redact.Hide(message, revealed, texts)
 }
 
 // excerpt makes one short line of a message.
