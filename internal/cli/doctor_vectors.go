@@ -144,7 +144,7 @@ func (d *doctor) coverage(ctx context.Context, db *loci.DB, space string) {
 		case !t.Enabled:
 			off = append(off, string(t.Tier))
 		default:
-			missing += t.Records - t.Vectors
+			missing += t.Records - t.Vectors - t.Left
 			parts = append(parts, fmt.Sprintf("%s %d of %d", t.Tier, t.Vectors, t.Records))
 		}
 	}

@@ -91,11 +91,14 @@ func renderVectorStatus(w *Painter, r op.VectorStatus) {
 	rows := make([][]string, len(r.Tiers))
 	for i, t := range r.Tiers {
 		state := "off"
-		switch {
-		case t.Enabled && r.Enabled && t.Records == t.Vectors:
+		switch missing := t.Records - t.Vectors - t.Left; {
+		case !t.Enabled || !r.Enabled:
+		case missing > 0:
+			state = strconv.FormatInt(missing, 10) + " missing"
+		case t.Left > 0:
+			state = fmt.Sprintf("complete, but for %d that no vector can be made of", t.Left)
+		default:
 			state = "complete"
-		case t.Enabled && r.Enabled:
-			state = strconv.FormatInt(t.Records-t.Vectors, 10) + " missing"
 		}
 		rows[i] = []string{string(t.Tier), strconv.FormatInt(t.Records, 10), strconv.FormatInt(t.Vectors, 10), state}
 	}
