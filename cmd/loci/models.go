@@ -25,7 +25,7 @@ func model(name string, threads int) (*cli.Model, error) {
 		}
 		return &cli.Model{ID: e.ModelID(), Title: title, Dimension: e.Dimension(), Embedder: e, Options: &loci.EmbedderOptions{}}, nil
 	}
-	e, err := local.Open(e5small.Data(), &local.Options{Threads: threads, Centre: e5small.Centre()})
+	e, err := local.Open(e5small.Data(), &local.Options{Threads: threads, Frame: e5small.Frame()})
 	if err != nil {
 		return nil, errs.Wrap(errs.IO, err, "the built-in model cannot be read")
 	}

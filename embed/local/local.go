@@ -31,11 +31,13 @@ type Options struct {
 	// Threads is how many goroutines a call of Embed works on. 0: one, which
 	// leaves the other processors to searches.
 	Threads int
-	// Centre is the mean of what the model makes of all sorts of texts, in its own
-	// length. Vectors are given relative to it: the vectors of many models lie in
-	// a narrow cone, whose axis says nothing of a text and hides what does. Empty:
-	// vectors as the model makes them. A vector of zeros is none.
-	Centre []float32
+	// Frame says what of the model's vectors tells nothing of a text. The first row,
+	// of the model's dimension, is the centre: the mean of what the model makes of
+	// all sorts of texts. Further rows are directions of unit length at right angles
+	// to each other, such as the one from texts of one language to the same ones in
+	// another. Vectors are given relative to the centre and without what lies in
+	// those directions, at unit length. Empty: as the model makes them.
+	Frame []float32
 }
 
 // An Embedder runs one model. It is safe for concurrent use, and gives a text
@@ -44,7 +46,7 @@ type Embedder struct {
 	file    *modelfile.File
 	card    modelfile.Card
 	threads int
-	centre  []float32
+	frame   []float32
 	load    func() (*engine, error)
 }
 
@@ -88,13 +90,10 @@ func Open(data string, options *Options) (*Embedder, error) {
 	if card.Name == "" || card.Layers < 1 || card.Dimension < 1 || card.MaxTokens < 1 {
 		return nil, fmt.Errorf("local: %w: %q is no encoder with a name, a dimension and a limit", modelfile.ErrFormat, card.Name)
 	}
-	if n := len(o.Centre); n != 0 && n != card.Dimension {
-		return nil, fmt.Errorf("local: Centre has %d values, want %d", n, card.Dimension)
+	if err := checkFrame(o.Frame, card.Dimension); err != nil {
+		return nil, err
 	}
-	if len(o.Centre) > 0 && !vec.Finite(o.Centre) {
-		return nil, fmt.Errorf("local: Centre has values that are not finite")
-	}
-	e := &Embedder{file: file, card: card, threads: max(1, o.Threads), centre: slices.Clone(o.Centre)}
+	e := &Embedder{file: file, card: card, threads: max(1, o.Threads), frame: slices.Clone(o.Frame)}
 	e.load = sync.OnceValues(e.read)
 	return e, nil
 }
@@ -155,9 +154,9 @@ func (e *Embedder) MaxTokens() int { return e.card.MaxTokens }
 // weights or by another arithmetic.
 func (e *Embedder) ModelID() string {
 	id := fmt.Sprintf("%s@%s.%d", e.card.Name, e.card.Version, transformer.Numerics)
-	if len(e.centre) > 0 {
+	if len(e.frame) > 0 {
 		sum := crc32.NewIEEE()
-		for _, x := range e.centre {
+		for _, x := range e.frame {
 			sum.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)))
 		}
 		id = fmt.Sprintf("%s-%08x", id, sum.Sum32())
@@ -231,7 +230,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string, purpose embed.Purp
 	if err != nil {
 		return nil, err
 	}
-	j := &job{engine: g, texts: texts, purpose: purpose, centre: e.centre, out: make([][]float32, len(texts))}
+	j := &job{engine: g, texts: texts, purpose: purpose, frame: e.frame, out: make([][]float32, len(texts))}
 	var workers sync.WaitGroup
 	for range min(e.threads, len(texts)) - 1 {
 		workers.Go(func() { j.work(ctx) })
@@ -249,7 +248,7 @@ type job struct {
 	engine  *engine
 	texts   []string
 	purpose embed.Purpose
-	centre  []float32
+	frame   []float32
 	out     [][]float32
 
 	mu    sync.Mutex
@@ -271,7 +270,7 @@ func (j *job) work(ctx context.Context) {
 			return
 		}
 		for i, v := range vectors {
-			if err := centred(v, j.centre); err != nil {
+			if err := reframe(v, j.frame); err != nil {
 				j.fail(err)
 				return
 			}
@@ -306,16 +305,49 @@ func (j *job) next(ctx context.Context) (first int, pass [][]int32) {
 	return first, pass
 }
 
-// centred takes the centre away from a vector and brings it back to unit length.
-func centred(v, centre []float32) error {
-	if len(centre) == 0 {
+// reframe takes the centre away from a vector, and what then lies in the
+// directions, and brings it back to unit length.
+func reframe(v, frame []float32) error {
+	if len(frame) == 0 {
 		return nil
 	}
+	n := len(v)
 	for i := range v {
-		v[i] -= centre[i]
+		v[i] -= frame[i]
+	}
+	for axis := frame[n:]; len(axis) > 0; axis = axis[n:] {
+		var share float64
+		for i, x := range v {
+			share += float64(x) * float64(axis[i])
+		}
+		for i := range v {
+			v[i] -= float32(share * float64(axis[i]))
+		}
 	}
 	if _, ok := vec.Normalize(v, v); !ok {
-		return fmt.Errorf("local: %w: a text's vector is the centre itself", embed.ErrRefused)
+		return fmt.Errorf("local: %w: nothing is left of a text's vector in this frame", embed.ErrRefused)
+	}
+	return nil
+}
+
+// checkFrame says what is wrong with a frame.
+func checkFrame(frame []float32, dimension int) error {
+	if len(frame)%dimension != 0 {
+		return fmt.Errorf("local: Frame has %d values, want rows of %d", len(frame), dimension)
+	}
+	if !vec.Finite(frame) {
+		return fmt.Errorf("local: Frame has values that are not finite")
+	}
+	for i := dimension; i < len(frame); i += dimension {
+		for k := dimension; k <= i; k += dimension {
+			var want float32
+			if i == k {
+				want = 1
+			}
+			if c := vec.Dot(frame[i:i+dimension], frame[k:k+dimension]); math.Abs(float64(c-want)) > 1e-4 {
+				return fmt.Errorf("local: Frame's directions %d and %d have a dot product of %v, want %v", k/dimension, i/dimension, c, want)
+			}
+		}
 	}
 	return nil
 }

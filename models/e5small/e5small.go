@@ -21,16 +21,18 @@ var data string
 // part, of which the operating system reads the pages that are used.
 func Data() string { return data }
 
-//go:embed centre.bin
-var centre string
+//go:embed frame.bin
+var frame string
 
-// Centre gives the mean vector of texts of many sorts in English and Chinese,
-// 384 values. Vectors relative to it tell texts apart better: local.Options has a
-// field for it.
-func Centre() []float32 {
-	out := make([]float32, len(centre)/4)
+// Frame gives what of the model's vectors tells nothing of a text, as rows of 384
+// values: the mean of texts of many sorts in English and Chinese, and two
+// directions from the one language to the other. Without them a question finds
+// what answers it, not what is in its own language. local.Options has a field for
+// it.
+func Frame() []float32 {
+	out := make([]float32, len(frame)/4)
 	for i := range out {
-		out[i] = math.Float32frombits(binary.LittleEndian.Uint32([]byte(centre[4*i : 4*i+4])))
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32([]byte(frame[4*i : 4*i+4])))
 	}
 	return out
 }

@@ -11,11 +11,13 @@
 // distils a table of vectors, one a piece, from a packed encoder. That takes a
 // minute or two.
 //
-//	go run ./tools/modelpack centre e5small.bin demo/corpus centre.bin
+//	go run ./tools/modelpack frame e5small.bin demo/corpus frame.bin
 //
-// takes the mean of what a packed encoder makes of texts: of each .jsonl file of
-// the folder the mean over its records' judgments, and of those the mean, so that
-// a long work counts no more than a short one.
+// finds what of a packed encoder's vectors tells nothing of a text, by the records
+// of a folder's .jsonl files and the language that their metadata names: the
+// centre is the mean over the files of the mean of each; a direction is the
+// difference between the languages' means, once within the files that have two,
+// which are translations, and once between those that have one.
 //
 // The same source gives the same bytes.
 package main
@@ -38,11 +40,11 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: modelpack encoder|static SOURCE RESULT, or modelpack centre ENCODER FOLDER RESULT")
+var errUsage = errors.New("usage: modelpack encoder|static SOURCE RESULT, or modelpack frame ENCODER FOLDER RESULT")
 
 func run(args []string, out io.Writer) error {
-	if len(args) == 4 && args[0] == "centre" {
-		return centre(args[1], args[2], args[3], out)
+	if len(args) == 4 && args[0] == "frame" {
+		return frame(args[1], args[2], args[3], out)
 	}
 	if len(args) != 3 || args[0] != "encoder" && args[0] != "static" {
 		return errUsage
