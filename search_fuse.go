@@ -17,9 +17,9 @@ const (
 	// rrfVectorWeight is the same under reciprocal rank fusion.
 	rrfVectorWeight = 1.0
 	// fillBest is how many of each path's own finds, from its best, score fusion
-	// asks the other path about. What comes behind them has little chance of being
-	// among the hits, and each question costs some microseconds. 0: none.
-	fillBest = 32
+	// asks the other path about: all of them, which costs a few microseconds each
+	// by text and less by vectors. 0: none.
+	fillBest = MaxPage
 )
 
 // fusedHit is a candidate after fusion.
@@ -89,9 +89,7 @@ func (r *searchRun) fuse(v *vectorPath) ([]fusedHit, error) {
 	}
 	if r.p.fusion == FusionScore {
 		r.fillText(hits, text.Scores)
-		if err := r.fillVectors(v, hits, vector.Scores); err != nil {
-			return nil, err
-		}
+		r.fillVectors(v, hits, vector.Scores)
 	}
 	textParts, vectorParts := r.column(text), r.column(vector)
 	for i := range hits {
@@ -169,62 +167,83 @@ func (r *searchRun) textScores() []float64 {
 	return scores
 }
 
-// fillText gives the best of the records that only the vector path found the text
-// score that they have, but never more than the worst that the text path found,
-// and the others none. A text path that found all that there is says itself that
-// they have none.
+// fillText gives the records that only the vector path found the text score that
+// they have, but never more than the worst that the text path found. A text path
+// that found all that there is says itself that they have none.
 func (r *searchRun) fillText(hits []fusedHit, scores []float64) {
 	if !r.d.TextUsed || fillBest == 0 {
 		return
 	}
-	worst, room := 0.0, fillBest
+	worst := 0.0
 	if n := len(r.text); n > 0 {
 		worst = scores[n-1]
 	}
-	q := r.q
-	q.Chars = nil // they count in the last round only
+	var gaps []int
 	for i := range hits {
-		if hits[i].rank > 0 {
-			continue
+		if hits[i].rank == 0 {
+			scores[i] = 0
+			gaps = append(gaps, i)
 		}
-		scores[i] = 0
-		if r.every || r.view == nil || room == 0 {
-			continue
-		}
-		room--
-		for _, term := range r.view.Explain(q, hits[i].ID, r.f.Namespace, hits[i].Kind) {
-			scores[i] += term.Score
-		}
-		scores[i] = min(scores[i], worst)
+	}
+	if r.every || r.view == nil {
+		return
+	}
+	gaps = gaps[:min(len(gaps), fillBest)]
+	ids, kinds := asked(hits, gaps)
+	found, err := r.view.Scores(r.q, r.f, ids, kinds)
+	if err != nil {
+		r.indexFailed() // the gaps stay
+		return
+	}
+	for k, i := range gaps {
+		scores[i] = min(found[k], worst)
 		hits[i].Hit.Score = scores[i]
 	}
 }
 
-// fillVectors gives the best of the records that only the text path found the
-// cosine that they have, if the vector path may look at them.
-func (r *searchRun) fillVectors(v *vectorPath, hits []fusedHit, scores []float64) (err error) {
-	var buf []float32
-	room := fillBest
-	for i := range hits {
-		h := &hits[i]
-		if room == 0 {
-			return nil
-		}
-		if h.vectorRank > 0 || !v.sees(h.ID) || !slices.Contains(r.scope.kinds, h.Kind) {
-			continue
-		}
-		room--
-		var ok bool
-		if h.cosine, buf, ok, err = r.cosine(v, h.ID, buf); err != nil {
-			return err
-		}
-		if !ok {
-			h.cosine = math.NaN()
-			continue
-		}
-		scores[i] = h.cosine
+// fillVectors gives the records that only the text path found the cosine that
+// they have, if the vector path may look at them. It is the cosine of the form
+// that the index scans, which is off by some thousandths at most: reading the
+// vectors themselves would cost as much as the path does.
+func (r *searchRun) fillVectors(v *vectorPath, hits []fusedHit, scores []float64) {
+	if r.view == nil {
+		return
 	}
-	return nil
+	var gaps []int
+	for i := range hits {
+		if h := &hits[i]; h.vectorRank == 0 && v.sees(h.ID) && slices.Contains(r.scope.kinds, h.Kind) {
+			gaps = append(gaps, i)
+		}
+	}
+	gaps = gaps[:min(len(gaps), fillBest)]
+	if len(gaps) == 0 {
+		return
+	}
+	ids, _ := asked(hits, gaps)
+	f := r.f
+	f.Kinds = r.scope.kinds
+	found, err := r.view.Nearest(index.VectorQuery{Space: v.space.ID, Values: v.query, Limit: len(ids), Exact: true, IDs: ids}, f)
+	if err != nil {
+		r.indexFailed() // the gaps stay
+		return
+	}
+	for _, n := range found.Hits {
+		k, _ := slices.BinarySearch(ids, n.ID)
+		i := gaps[k]
+		hits[i].cosine = clampCosine(float64(n.Score))
+		scores[i] = hits[i].cosine
+	}
+}
+
+// asked sorts gaps, which are places in hits, by id and gives the ids and kinds of
+// what stands there.
+func asked(hits []fusedHit, gaps []int) ([]int64, []index.Kind) {
+	slices.SortFunc(gaps, func(a, b int) int { return cmp.Compare(hits[a].ID, hits[b].ID) })
+	ids, kinds := make([]int64, len(gaps)), make([]index.Kind, len(gaps))
+	for k, i := range gaps {
+		ids[k], kinds[k] = hits[i].ID, hits[i].Kind
+	}
+	return ids, kinds
 }
 
 // scale makes a path's scores ones that can be summed with another path's.
