@@ -199,9 +199,10 @@ func (s *session) Namespaces() (out []int64, err error) {
 
 // appendFloats decodes little-endian numbers.
 func appendFloats(dst []float32, raw []byte) []float32 {
-	dst = slices.Grow(dst, len(raw)/4)
-	for ; len(raw) >= 4; raw = raw[4:] {
-		dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(raw)))
+	at, n := len(dst), len(raw)/4
+	dst = slices.Grow(dst, n)[:at+n]
+	for i := range dst[at:] {
+		dst[at+i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
 	}
 	return dst
 }
