@@ -230,7 +230,17 @@ func (e *Embedder) Embed(ctx context.Context, texts []string, purpose embed.Purp
 	if err != nil {
 		return nil, err
 	}
-	j := &job{engine: g, texts: texts, purpose: purpose, frame: e.frame, out: make([][]float32, len(texts))}
+	j := &job{engine: g, texts: make([][]int32, len(texts)), frame: e.frame, out: make([][]float32, len(texts))}
+	// All texts are looked at before any is embedded: who is refused asks again for
+	// the others.
+	for i, text := range texts {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if j.texts[i] = g.encode(text, purpose); g.strange(j.texts[i], purpose) {
+			return nil, fmt.Errorf("local: %w: text %d is in a script that the model does not know", embed.ErrRefused, i)
+		}
+	}
 	var workers sync.WaitGroup
 	for range min(e.threads, len(texts)) - 1 {
 		workers.Go(func() { j.work(ctx) })
@@ -245,16 +255,14 @@ func (e *Embedder) Embed(ctx context.Context, texts []string, purpose embed.Purp
 
 // job is one call of Embed, which several workers may share.
 type job struct {
-	engine  *engine
-	texts   []string
-	purpose embed.Purpose
-	frame   []float32
-	out     [][]float32
+	engine *engine
+	texts  [][]int32 // as tokens
+	frame  []float32
+	out    [][]float32
 
 	mu    sync.Mutex
-	taken int     // texts that a worker has
-	ahead []int32 // the tokens of the next text, if they did not fit a pass any more
-	err   error   // the first one
+	taken int   // texts that a worker has
+	err   error // the first one
 }
 
 // work takes passes until none is left or something fails.
@@ -284,23 +292,18 @@ func (j *job) next(ctx context.Context) (first int, pass [][]int32) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	first = j.taken
-	for tokens := 0; j.err == nil && j.taken < len(j.texts); j.taken++ {
-		if j.err = ctx.Err(); j.err != nil {
-			return first, nil
-		}
-		if j.ahead == nil {
-			ids := j.engine.encode(j.texts[j.taken], j.purpose)
-			if j.engine.strange(ids, j.purpose) {
-				j.err = fmt.Errorf("local: %w: text %d is in a script that the model does not know", embed.ErrRefused, j.taken)
-				return first, nil
-			}
-			j.ahead = ids
-		}
-		if tokens += len(j.ahead); tokens > passTokens && len(pass) > 0 {
+	if j.err == nil {
+		j.err = ctx.Err()
+	}
+	if j.err != nil {
+		return first, nil
+	}
+	for tokens := 0; j.taken < len(j.texts); j.taken++ {
+		ids := j.texts[j.taken]
+		if tokens += len(ids); tokens > passTokens && len(pass) > 0 {
 			break
 		}
-		pass = append(pass, j.ahead)
-		j.ahead = nil
+		pass = append(pass, ids)
 	}
 	return first, pass
 }
