@@ -12,8 +12,9 @@ import (
 
 const (
 	// scoreVectorWeight is what the vector path is worth beside a text path of 1
-	// under score fusion, for an embedder that says nothing of it: 0.6 and 0.4.
-	scoreVectorWeight = 0.67
+	// under score fusion, for an embedder that says nothing of it. Chosen on the
+	// evaluation sets with the built-in model (docs/adr).
+	scoreVectorWeight = 0.5
 	// rrfVectorWeight is the same under reciprocal rank fusion.
 	rrfVectorWeight = 1.0
 	// fillBest is how many of each path's own finds, from its best, score fusion
@@ -88,6 +89,7 @@ func (r *searchRun) fuse(v *vectorPath) ([]fusedHit, error) {
 		h.vectorNeighbourAdd, h.vectorThreadAdd = found.neighbourAdd, found.threadAdd
 	}
 	if r.p.fusion == FusionScore {
+		text.Weight *= r.coverage()
 		r.fillText(hits, text.Scores)
 		r.fillVectors(v, hits, vector.Scores)
 	}

@@ -21,15 +21,27 @@ type naiveFusion struct {
 	text    []ID // best first
 	bm25    map[ID]float64
 	cosines map[ID]float64
+	held    map[ID]float64 // share of the query's words that a memory holds
 }
 
 func newNaiveFusion(t testing.TB, h *hybrid, query string, filter ReadFilter) *naiveFusion {
 	t.Helper()
-	n := &naiveFusion{bm25: map[ID]float64{}, cosines: map[ID]float64{}}
+	n := &naiveFusion{bm25: map[ID]float64{}, cosines: map[ID]float64{}, held: map[ID]float64{}}
+	asked := map[string]bool{}
+	for _, w := range strings.Fields(query) {
+		if w != "of" { // says nothing
+			asked[w] = true
+		}
+	}
 	for _, hit := range search(t, h.DB, SearchRequest{Query: query, Filter: filter, NoVector: true, Limit: new(1000)}).Hits {
 		id := hit.Record.(*Memory).ID
 		n.text = append(n.text, id)
 		n.bm25[id] = *hit.TextScore
+		for w := range asked {
+			if slices.Contains(strings.Fields(hit.Record.(*Memory).Judgment), w) {
+				n.held[id] += 1 / float64(len(asked))
+			}
+		}
 	}
 	for _, hit := range search(t, h.DB, SearchRequest{Query: query, Filter: filter, NoText: true, Limit: new(1000)}).Hits {
 		m := hit.Record.(*Memory)
@@ -66,6 +78,11 @@ func (n *naiveFusion) fused(fusion Fusion, window int, textWeight, vectorWeight 
 		}
 		return out
 	}
+	coverage := 0.0
+	for _, id := range text[:min(len(text), 3)] {
+		coverage = max(coverage, n.held[id])
+	}
+	textWeight *= coverage
 	words, cosines := map[ID]float64{}, map[ID]float64{}
 	for i, id := range text {
 		for _, below := range text[i:] {
