@@ -561,6 +561,10 @@ func (s *searcher) any(p *searchPart, terms []int, h *topK) {
 // walked over.
 const seekCost = 30
 
+// lookUpShare is how many times longer than those that find documents a list must
+// be for it to be cheaper to look them up in it than to walk over it.
+const lookUpShare = 2
+
 func (s *searcher) totalDF(p *searchPart, terms []int) (n int) {
 	for _, t := range terms {
 		n += int(p.cur[t].df)
@@ -588,10 +592,20 @@ func (s *searcher) anyWindow(p *searchPart, terms []int, w, end, need uint32, h 
 		rest += s.bound[s.order[first]]
 		first++
 	}
+	found := 0
 	for _, i := range s.order[first:] {
 		s.accumulate(p, terms[i], w, end)
+		found += int(p.cur[terms[i]].df)
 	}
-	lookups := s.order[:first]
+	lookups := s.order[:0]
+	for _, i := range s.order[:first] {
+		if int(p.cur[terms[i]].df) > lookUpShare*found {
+			lookups = append(lookups, i)
+			continue
+		}
+		s.accumulate(p, terms[i], w, end)
+		rest -= s.bound[i]
+	}
 	for word, bits := range s.seen {
 		if bits == 0 {
 			continue
