@@ -39,6 +39,9 @@ const (
 	limitedTries = 4
 	firstLimited = 200 * time.Millisecond
 	limitedWait  = time.Minute
+	// longestRest bounds how long the background leaves a model alone that asks
+	// for more.
+	longestRest = time.Hour
 )
 
 // embedders are the models that are bound to spaces while the engine is open.
@@ -71,6 +74,7 @@ type boundEmbedder struct {
 
 	batch   atomic.Int64 // texts of a call, less after one was too large
 	hanging atomic.Int64 // calls that were left to themselves
+	rest    atomic.Int64 // until when the model asked to be left alone, in Unix nanoseconds
 
 	mu      sync.Mutex
 	left    map[int64]leftText // records whose text is not embedded, for good
@@ -138,17 +142,32 @@ func (x *embedders) turn(space int64) *syncTurn {
 	return x.turns[space]
 }
 
-// changed is told of records that were written: their texts may be others now.
-func (x *embedders) changed(records []writtenRecord) {
+// retake is told of records that are written, before anybody sees them in the
+// index: their texts may be others now.
+func (x *embedders) retake(records []writtenRecord) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, b := range x.bound {
 		b.mu.Lock()
 		for _, r := range records {
 			b.forget(r.id)
-			if !b.dueEach {
-				b.due[r.namespace] = struct{}{}
+		}
+		b.mu.Unlock()
+	}
+}
+
+// makeDue is told of records that were written, as soon as the index has them:
+// the background has to look at their namespaces.
+func (x *embedders) makeDue(records []writtenRecord) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, b := range x.bound {
+		b.mu.Lock()
+		for _, r := range records {
+			if b.dueEach {
+				break
 			}
+			b.due[r.namespace] = struct{}{}
 		}
 		b.mu.Unlock()
 	}
@@ -370,6 +389,9 @@ func (b *boundEmbedder) patient(ctx context.Context, texts []string, p embed.Pur
 		wait := firstLimited << (try - 1)
 		if asked, ok := errors.AsType[*embed.RetryAfterError](err); ok && asked.After > 0 {
 			wait = asked.After
+		}
+		if wait > limitedWait {
+			b.rest.Store(time.Now().Add(min(wait, longestRest)).UnixNano())
 		}
 		if deadline, ok := ctx.Deadline(); wait > limitedWait || ok && time.Until(deadline) < wait {
 			return nil, err

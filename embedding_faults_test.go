@@ -341,3 +341,34 @@ func kept(t *testing.T, db *DB) (n int) {
 	}
 	return n
 }
+
+// TestBatchOf reads fewer records at a time where their vectors are long.
+func TestBatchOf(t *testing.T) {
+	db := quietDB(t)
+	of := func(most int) (n int) {
+		err := db.eng.read(t.Context(), func(tx *store.ReadTx) (err error) {
+			n, err = batchOf(tx, most)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if got := of(1000); got != 1000 {
+		t.Error(got)
+	}
+	registerSpace(t, db, "small", 384)
+	if got := of(1000); got != 1000 {
+		t.Error(got)
+	}
+	for i, want := range []int{127, 63, 42} {
+		registerSpace(t, db, fmt.Sprint("large", i), MaxDimension)
+		if got := of(1000); got != want {
+			t.Errorf("%d large spaces: %d", i+1, got)
+		}
+	}
+	if got := of(5); got != 5 {
+		t.Error(got)
+	}
+}

@@ -5,6 +5,23 @@ import (
 	"github.com/loci-memory/loci/internal/store"
 )
 
+// vectorBytes is how much the vectors of a batch of records may take, as a rule.
+const vectorBytes = 32 << 20
+
+// batchOf is how many of at most most records are read at a time, so that their
+// vectors in all spaces do not take too much memory.
+func batchOf(tx *store.ReadTx, most int) (int, error) {
+	spaces, err := tx.Spaces()
+	size := 0
+	for _, sp := range spaces {
+		size += 4 * sp.Dimension
+	}
+	if size == 0 {
+		return most, err
+	}
+	return min(most, max(1, vectorBytes/size)), err
+}
+
 // vectorsOf gives the vectors of records, of all spaces, as changes.
 func vectorsOf(tx *store.ReadTx, docs []*index.Document) (changes []index.Change, err error) {
 	spaces, err := tx.Spaces()

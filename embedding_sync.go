@@ -214,10 +214,9 @@ func (y *syncRun) begin(ctx context.Context) error {
 					continue
 				}
 				for _, kind := range tierKinds(t) {
-					n := view.CountVectors(y.b.space.ID, namespace, kind)
-					if n.Records > n.Vectors {
+					if n := y.missing(view, namespace, kind); n > 0 {
 						y.parts = append(y.parts, syncPart{namespace, kind})
-						y.total += n.Records - n.Vectors
+						y.total += n
 					}
 				}
 			}
@@ -225,6 +224,12 @@ func (y *syncRun) begin(ctx context.Context) error {
 		y.bound, err = tx.NextID()
 		return err
 	})
+}
+
+// missing counts the records of a kind that lack a vector and do not stay so.
+func (y *syncRun) missing(view index.View, namespace int64, kind index.Kind) int64 {
+	n := view.CountVectors(y.b.space.ID, namespace, kind)
+	return n.Records - n.Vectors - y.e.leftOf(&y.b.space, namespace, kind)
 }
 
 func (y *syncRun) namespaces(tx *store.ReadTx) ([]int64, error) {
@@ -541,7 +546,7 @@ func (y *syncRun) complete(ctx context.Context) (marks []store.ReadyMark, revisi
 				}
 				missing := false
 				for _, kind := range tierKinds(t) {
-					missing = missing || len(view.Missing(space, namespace, kind, 1, y.b.isLeft)) > 0
+					missing = missing || y.missing(view, namespace, kind) > 0
 				}
 				if missing {
 					ready = false

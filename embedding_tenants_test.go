@@ -39,16 +39,19 @@ func TestTenantsProperty(t *testing.T) {
 			db, err := Open(ctx, filepath.Join(root, folder), &Options{NoBackgroundEmbedding: true, WaitForIndex: true})
 			check(err)
 			check(second(db.Embeddings().RegisterSpace(ctx, EmbeddingSpace{ID: "v", Model: "m", Dimension: 8})))
-			check(db.Embeddings().RegisterEmbedder(ctx, "v", fakeembed.New(8), nil))
+			m := fakeembed.New(8)
+			m.Fail(fakeembed.Refuses)
+			check(db.Embeddings().RegisterEmbedder(ctx, "v", m, nil))
 			return db
 		}
 		folder := "0"
 		db := open(folder)
 		defer func() { db.Close() }()
 		records, embedded := map[ID]tenantPlace{}, map[ID]bool{}
+		left := map[ID]bool{} // what the model is known to refuse
 		namespaces, scopes := []string{"one", "two"}, []string{PublicScope, "private"}
 		namespace, scope := rapid.SampledFrom(namespaces), rapid.SampledFrom(scopes)
-		word := rapid.SampledFrom([]string{"tide", "lamp", "灯塔"})
+		word := rapid.SampledFrom([]string{"tide", "lamp", "灯塔", fakeembed.RefusedWord})
 		some := func() ID {
 			if len(records) == 0 {
 				return 0
@@ -73,6 +76,7 @@ func TestTenantsProperty(t *testing.T) {
 				was := p.text
 				p.scope, p.text = scope.Draw(rt, "scope"), word.Draw(rt, "word")
 				check(second(db.Memories().Upsert(ctx, MemoryInput{RecordInput: RecordInput{ID: id, Namespace: &p.namespace, Scope: &p.scope}, Judgment: p.text})))
+				delete(left, id)
 				if records[id] = p; p.text != was {
 					delete(embedded, id)
 				}
@@ -82,13 +86,16 @@ func TestTenantsProperty(t *testing.T) {
 					check(second(db.Memories().Delete(ctx, id, ReadFilter{Namespace: new(records[id].namespace), Scopes: scopes})))
 					delete(records, id)
 					delete(embedded, id)
+					delete(left, id)
 				}
 			},
 			"sync": func(*rapid.T) {
 				only := namespace.Draw(rt, "namespace")
 				check(second(db.Embeddings().Sync(ctx, "v", EmbeddingSyncOptions{Namespace: &only})))
 				for id, p := range records {
-					if p.namespace == only {
+					if p.namespace == only && p.text == fakeembed.RefusedWord {
+						left[id] = true
+					} else if p.namespace == only {
 						embedded[id] = true
 					}
 				}
@@ -104,6 +111,7 @@ func TestTenantsProperty(t *testing.T) {
 					check(db.Close())
 				}
 				db = open(folder)
+				clear(left)
 			},
 			"rebuild": func(*rapid.T) {
 				if seldom() {
@@ -120,6 +128,7 @@ func TestTenantsProperty(t *testing.T) {
 				opened++
 				folder = fmt.Sprint(opened)
 				db = open(folder)
+				clear(left)
 				report, err := db.Import(ctx, strings.NewReader(file.String()), &ImportOptions{Remap: rapid.Bool().Draw(rt, "remap")})
 				check(err)
 				if report.Kept {
@@ -136,6 +145,23 @@ func TestTenantsProperty(t *testing.T) {
 			},
 			"": func(*rapid.T) {
 				for _, in := range namespaces {
+					status, err := db.Embeddings().Status(ctx, in, "v")
+					check(err)
+					want := TierStatus{Tier: TierMemory, Enabled: true, Ready: status[0].Ready}
+					for id, p := range records {
+						if p.namespace == in {
+							want.Records++
+						}
+						if p.namespace == in && embedded[id] {
+							want.Vectors++
+						}
+						if p.namespace == in && left[id] {
+							want.Left++
+						}
+					}
+					if status[0] != want {
+						rt.Fatalf("%s: %+v, want %+v", in, status[0], want)
+					}
 					for _, sees := range [][]string{{PublicScope}, {"private"}, scopes} {
 						var want, got []ID
 						for id, p := range records {

@@ -120,6 +120,9 @@ func (e *engine) embedMissing(b *boundEmbedder) {
 		b.failures++
 	}
 	b.retryAt = time.Now().Add(min(firstBackoff<<min(b.failures-1, 20), lastBackoff))
+	if rest := time.Unix(0, b.rest.Load()); rest.After(b.retryAt) {
+		b.retryAt = rest
+	}
 }
 
 // takeDue gives the namespaces that the background has to look at, and whether it

@@ -208,3 +208,22 @@ func TestBackgroundMarksAtLast(t *testing.T) {
 	<-ended
 	eventually(t, "all is marked", func() bool { return ready(t, db, "v", TierMemory) })
 }
+
+// TestBackgroundLeavesAlone has a model ask to be left alone for longer than a
+// sync waits: the background does as it says.
+func TestBackgroundLeavesAlone(t *testing.T) {
+	db := quietDB(t)
+	m := fakeembed.New(8)
+	m.RetryAfter = 20 * time.Minute
+	addMemories(t, db, 1)
+	bind(t, db, "v", m, nil)
+	m.Fail(fakeembed.RateLimited)
+	b := db.eng.embedderOf("v")
+	db.eng.embedMissing(b)
+	if wait := time.Until(b.retryAt); len(m.Calls()) != 1 || wait < 19*time.Minute || wait > 20*time.Minute {
+		t.Errorf("%d calls, then a rest of %v", len(m.Calls()), wait)
+	}
+	if _, namespaces := due(db, "v"); b.failures != 1 || len(namespaces) != 0 {
+		t.Errorf("%d failures, %v due besides all", b.failures, namespaces)
+	}
+}

@@ -378,6 +378,7 @@ func (h *indexHooks) Stage(revision int64, changes []store.Change) {
 
 // Publish implements store.Hooks.
 func (h *indexHooks) Publish() {
+	h.e.embedders.retake(h.written)
 	h.e.graphs.publish()
 	h.guard(h.staged, func() {
 		h.staged.Publish()
@@ -387,7 +388,7 @@ func (h *indexHooks) Publish() {
 	})
 	h.staged = nil
 	if len(h.written) > 0 && h.e.embedders.count.Load() > 0 {
-		h.e.embedders.changed(h.written)
+		h.e.embedders.makeDue(h.written)
 		h.e.wakeEmbedding()
 	}
 }
@@ -399,7 +400,7 @@ func (h *indexHooks) Discard() {
 	h.staged = nil
 }
 
-// replayBatch is how many changes are brought to the index at a time.
+// replayBatch is how many changes are brought to the index at a time, at most.
 const replayBatch = 1000
 
 // errRebuild says that an index cannot be brought up to the truth by the
@@ -424,11 +425,15 @@ func (e *engine) follow(ctx context.Context, ix index.Index, from int64) error {
 	cursor, done := store.AfterRevision(from), false
 	for !done {
 		err := e.read(ctx, func(tx *store.ReadTx) error {
-			entries, next, err := tx.Journal(cursor, replayBatch)
+			batch, err := batchOf(tx, replayBatch)
 			if err != nil {
 				return err
 			}
-			cursor, done = next, len(entries) < replayBatch
+			entries, next, err := tx.Journal(cursor, batch)
+			if err != nil {
+				return err
+			}
+			cursor, done = next, len(entries) < batch
 			changes, err := e.changesOf(tx, ix, entries)
 			if err != nil {
 				return err

@@ -392,7 +392,7 @@ func (e *engine) retryRebuild(run *rebuildRun) {
 	})
 }
 
-// rebuildBatch is how many records are read from the truth at a time.
+// rebuildBatch is how many records are read from the truth at a time, at most.
 const rebuildBatch = 1000
 
 func (e *engine) rebuild(ctx context.Context, run *rebuildRun, b *building) (err error) {
@@ -423,8 +423,12 @@ func (e *engine) rebuild(ctx context.Context, run *rebuildRun, b *building) (err
 		var vectors []index.Change
 		next := cursor
 		err := e.read(ctx, func(tx *store.ReadTx) (err error) {
+			most, err := batchOf(tx, rebuildBatch)
+			if err != nil {
+				return err
+			}
 			var batch []store.Stored
-			if batch, next, err = tx.ScanRecords(cursor, rebuildBatch); err != nil {
+			if batch, next, err = tx.ScanRecords(cursor, most); err != nil {
 				return err
 			}
 			for _, r := range batch {
