@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/loci-memory/loci/embed"
+	"github.com/loci-memory/loci/internal/index/embedded"
 	"github.com/loci-memory/loci/internal/store"
 	"github.com/loci-memory/loci/internal/testkit/fakeembed"
 	"pgregory.net/rapid"
@@ -371,4 +374,52 @@ func TestBatchOf(t *testing.T) {
 	if got := of(5); got != 5 {
 		t.Error(got)
 	}
+}
+
+// TestCheckpointOfVectorsOnly takes a copy of a store's folder, as a crash leaves
+// it, after a checkpoint that holds vectors and no record, when the journal that
+// named them is gone.
+func TestCheckpointOfVectorsOnly(t *testing.T) {
+	dir := t.TempDir()
+	db := openQuiet(t, dir)
+	defer db.Close()
+	bind(t, db, "v", fakeembed.New(8), nil)
+	flush := func() {
+		t.Helper()
+		if err := db.eng.usableIndex().(*embedded.Index).Flush(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the journal is pruned", func() bool {
+			c := db.eng.store.Counters()
+			return c.JournalFloor == c.Revision
+		})
+	}
+	ids := addMemories(t, db, 4)
+	flush()
+	syncSpace(t, db, "v", 32)
+	flush()
+	check := func(when string, want ...int64) {
+		t.Helper()
+		image := filepath.Join(t.TempDir(), "image")
+		if err := os.CopyFS(image, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		again := openQuiet(t, image)
+		defer again.Close()
+		if p := again.RebuildProgress(); p.Total != 0 {
+			t.Errorf("%s: it was rebuilt", when)
+		}
+		if got := vectorsIn(t, again, "v"); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	check("vectors came", 1, 2, 3, 4)
+	// What goes without a checkpoint comes from the journal.
+	addMemory(t, db, MemoryInput{RecordInput: RecordInput{ID: ids[1]}, Judgment: "changed"})
+	check("a text changed", 1, 3, 4)
+	flush()
+	check("with a checkpoint", 1, 3, 4)
+	must[*Receipt[bool]](t)(db.Memories().Delete(t.Context(), ids[2], ReadFilter{}))
+	syncSpace(t, db, "v", 32)
+	check("one went, one came again", 1, 2, 4)
 }
