@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/loci-memory/loci/internal/index"
 	"pgregory.net/rapid"
 )
 
@@ -272,4 +273,74 @@ func TestSearchWhileSpacesComeAndGo(t *testing.T) {
 	}
 	close(stop)
 	searchers.Wait()
+}
+
+// gaplessIndex fails when it is asked about given records.
+type gaplessIndex struct {
+	index.Index
+	fail string
+}
+
+type gaplessView struct {
+	index.View
+	fail string
+}
+
+func (ix *gaplessIndex) View(revision int64) (index.View, bool) {
+	v, ok := ix.Index.View(revision)
+	return &gaplessView{v, ix.fail}, ok
+}
+
+func (v *gaplessView) Scores(q index.Query, f index.Filter, ids []int64, kinds []index.Kind) ([]float64, error) {
+	if v.fail == "scores" {
+		return nil, errors.New("told to fail")
+	}
+	return v.View.Scores(q, f, ids, kinds)
+}
+
+func (v *gaplessView) Nearest(q index.VectorQuery, f index.Filter) (index.VectorResult, error) {
+	if v.fail == "nearest" && q.IDs != nil {
+		return index.VectorResult{}, errors.New("told to fail")
+	}
+	return v.View.Nearest(q, f)
+}
+
+// TestFillFails lets the index fail while gaps are filled: they stay, the search
+// answers, and the index is built anew.
+func TestFillFails(t *testing.T) {
+	for _, fail := range []string{"scores", "nearest"} {
+		h := newHybrid(t, EncodingSQ8, nil)
+		texts := make([]string, 20)
+		for i := range texts {
+			texts[i] = fmt.Sprintf("lighthouse lighthouse number%d", i)
+		}
+		h.remember(append(texts, "lighthouse beacon beacon pharos pharos")...)
+		req := SearchRequest{Query: "lighthouse", Limit: new(8), CandidateLimit: new(8), Explain: true}
+		gaps := func(res *SearchResult) (text, vector int) {
+			if !res.Diagnostics.TextUsed || !res.Diagnostics.VectorUsed || len(res.Hits) != 8 {
+				t.Fatalf("%s: %+v", fail, res)
+			}
+			for _, hit := range res.Hits {
+				if x := hit.Explain; x.TextRank == 0 && x.TextScore == 0 {
+					text++
+				} else if x.VectorRank == 0 && x.VectorScore == 0 {
+					vector++
+				}
+			}
+			return text, vector
+		}
+		if text, vector := gaps(search(t, h.DB, req)); text+vector > 0 {
+			t.Fatalf("%d and %d gaps", text, vector)
+		}
+		h.eng.setIndex(&gaplessIndex{h.eng.index.Load().Index, fail})
+		if text, vector := gaps(search(t, h.DB, req)); text+vector == 0 {
+			t.Errorf("%s: no gaps", fail)
+		}
+		if _, err := h.RebuildIndexes(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if text, vector := gaps(search(t, h.DB, req)); text+vector > 0 {
+			t.Errorf("%s: %d and %d gaps after the rebuild", fail, text, vector)
+		}
+	}
 }
