@@ -21,6 +21,7 @@ type HealthReport struct {
 	Counts              map[string]int64 `json:"counts"`          // by kind, kinds without records left out
 	EmbedderSpaces      []string         `json:"embedder_spaces"` // that have an embedder, sorted
 	Vectors             int64            `json:"vectors"`         // in the index, of all spaces
+	RerankerRegistered  bool             `json:"reranker_registered"`
 	LastDegraded        []Degrade        `json:"last_degraded"`
 	Integrity           string           `json:"integrity,omitempty"` // "ok", or what the database reports; empty before the first deep check
 	ForeignKeyErrors    int64            `json:"foreign_key_errors"`
@@ -75,14 +76,15 @@ func (e *engine) checkIntegrity(ctx context.Context) error {
 func (e *engine) health() *HealthReport {
 	c := e.store.Counters()
 	report := &HealthReport{
-		SchemaVersion:  store.SchemaVersion,
-		Revision:       c.Revision,
-		JournalLength:  c.Revision - c.JournalFloor,
-		RecordCount:    c.Records(),
-		Counts:         map[string]int64{},
-		EmbedderSpaces: append([]string{}, e.embedders.names()...),
-		LastDegraded:   e.degraded.list(),
-		DroppedEvents:  e.sinks.dropped.Load(),
+		SchemaVersion:      store.SchemaVersion,
+		Revision:           c.Revision,
+		JournalLength:      c.Revision - c.JournalFloor,
+		RecordCount:        c.Records(),
+		Counts:             map[string]int64{},
+		EmbedderSpaces:     append([]string{}, e.embedders.names()...),
+		RerankerRegistered: e.rerankerRegistered(),
+		LastDegraded:       e.degraded.list(),
+		DroppedEvents:      e.sinks.dropped.Load(),
 	}
 	for number, n := range c.Counts {
 		if n > 0 {
