@@ -6,7 +6,7 @@ FUZZTIME    ?= 4s
 BENCHFLAGS  ?= --records 100000
 PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: all build test race fuzz-short lint fmt vet staticcheck cross bench cover demo clean
+.PHONY: all build test race purego generated fuzz-short lint fmt vet staticcheck cross bench cover demo clean
 
 all: lint test build
 
@@ -25,6 +25,15 @@ race:
 ## fuzz-short: every fuzz target for FUZZTIME
 fuzz-short:
 	GO="$(GO)" FUZZTIME="$(FUZZTIME)" .ci/fuzz
+
+## purego: the tests of the kernels' twins, as processors without them run
+purego:
+	$(GO) test -tags purego -timeout 10m ./internal/vec ./internal/transformer
+
+## generated: the committed assembly is what its generators write
+generated:
+	cd internal/vec/gen && $(GO) test ./...
+	cd internal/transformer/gen && $(GO) test ./...
 
 ## lint: formatting, vet, staticcheck
 lint: fmt vet staticcheck
