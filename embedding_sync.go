@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/loci-memory/loci/embed"
@@ -29,10 +30,11 @@ type EmbeddingSyncOptions struct {
 	Progress func(done, total int64) `json:"-"`
 }
 
-// Sync gives vectors to the records of a space that have none, newest first, in
-// the tiers that are on. It ends when those are done that were there when it
-// began. What is written stays, also when a later batch fails: then the report
-// says so in Interrupted. Only one sync of a space runs at a time, others wait.
+// Sync gives vectors to the records of a space that have none, in the tiers that
+// are on: some of each kind of each namespace in turn, newest first. It ends when
+// those are done that were there when it began. What is written stays, also when a
+// later batch fails: then the report says so in Interrupted. Only one sync of a
+// space runs at a time, others wait; the background's gives way to them.
 //
 // A space without an embedder is ErrValidation; an index that is being rebuilt,
 // in which alone stands what is missing, is ErrIndex.
@@ -81,8 +83,8 @@ type syncRun struct {
 	b      *boundEmbedder
 	report *EmbeddingReport
 
-	parts       []syncPart
-	at          int               // the part that is being read
+	began       time.Time
+	parts       []syncPart        // that lack vectors, the next one first; they take turns
 	bound       int64             // ids from here on are newer than the sync
 	seen        *roaring64.Bitmap // ids that were dealt with
 	blank       []syncItem        // read last, with nothing to embed
@@ -111,8 +113,11 @@ type syncItem struct {
 // errUnbound ends a sync whose embedder or space has gone.
 var errUnbound = errors.New("the space or its embedder has gone")
 
-// errTurn ends a sync of the background that gives way to a caller's.
-var errTurn = errors.New("another sync has its turn")
+// Errors that end a sync of the background.
+var (
+	errTurn  = errors.New("a caller's sync has its turn")
+	errSlice = errors.New("there is other work")
+)
 
 // take waits for the turn of a caller's sync. That of the background does not
 // wait: it is woken when the other one has ended.
@@ -139,9 +144,19 @@ func (e *engine) take(ctx context.Context, turn *syncTurn, background bool) (giv
 	}
 }
 
-// givesWay says whether a sync of the background has to end, since a caller waits.
-func (y *syncRun) givesWay() bool {
-	return y.background && y.e.embedders.turn(y.b.space.ID).wanted.Load() > 0
+// giveWay is why a sync of the background has to end: a caller waits, or it has
+// had its time and there is other work, another space's or that of namespaces
+// written to since it began.
+func (y *syncRun) giveWay() error {
+	switch {
+	case !y.background:
+		return nil
+	case y.e.embedders.turn(y.b.space.ID).wanted.Load() > 0:
+		return errTurn
+	case time.Since(y.began) > sliceTime && y.e.otherWork():
+		return errSlice
+	}
+	return nil
 }
 
 // syncSpace runs a sync. Its error is a reason why nothing could be done or
@@ -157,7 +172,7 @@ func (e *engine) syncSpace(ctx context.Context, b *boundEmbedder, plan *syncPlan
 		return nil, e.ended(ctx)
 	}
 	defer give()
-	y := &syncRun{syncPlan: plan, e: e, b: b, report: &EmbeddingReport{}, seen: roaring64.New()}
+	y := &syncRun{syncPlan: plan, e: e, b: b, report: &EmbeddingReport{}, seen: roaring64.New(), began: time.Now()}
 	if err := y.begin(work); err != nil {
 		if work.Err() != nil {
 			return nil, e.ended(ctx)
@@ -174,7 +189,7 @@ func (e *engine) syncSpace(ctx context.Context, b *boundEmbedder, plan *syncPlan
 	if work.Err() != nil {
 		return nil, e.ended(ctx)
 	}
-	if errors.Is(err, errTurn) {
+	if errors.Is(err, errTurn) || errors.Is(err, errSlice) {
 		return nil, err
 	}
 	if errors.Is(err, errs.Index) && y.done == 0 {
@@ -254,8 +269,8 @@ func (y *syncRun) run(ctx context.Context) error {
 		if y.e.embedderOf(y.b.space.Name) != y.b {
 			return errUnbound
 		}
-		if y.givesWay() {
-			return errTurn
+		if err := y.giveWay(); err != nil {
+			return err
 		}
 		items, err := y.gather(ctx)
 		if err != nil || len(items) == 0 {
@@ -273,7 +288,7 @@ func (y *syncRun) run(ctx context.Context) error {
 // gather reads the next records without a vector and what there is of them to
 // embed. None means that there are no more.
 func (y *syncRun) gather(ctx context.Context) (items []syncItem, err error) {
-	for len(items) == 0 && y.at < len(y.parts) {
+	for len(items) == 0 && len(y.parts) > 0 {
 		err := y.e.pair(ctx, func(tx *store.ReadTx, view index.View) error {
 			items, y.blank = items[:0], y.blank[:0]
 			if view == nil {
@@ -294,29 +309,37 @@ func (y *syncRun) gather(ctx context.Context) (items []syncItem, err error) {
 	return items, nil
 }
 
-// gatherBytes is how long the texts are together that are read at a time, but for
-// the last one.
-const gatherBytes = 8 << 20
+const (
+	// gatherBytes is how long the texts are together that are read at a time, but
+	// for the last one.
+	gatherBytes = 8 << 20
+	// leastShare is how many records of a batch may be of one kind of a namespace,
+	// however many of these there are.
+	leastShare = 16
+)
 
 func (y *syncRun) gatherFrom(tx *store.ReadTx, view index.View, items *[]syncItem) error {
 	skip := func(id int64) bool { return id >= y.bound || y.seen.Contains(uint64(id)) || y.b.isLeft(id) }
 	size := 0
-	for looked := 0; looked < y.batch && size < gatherBytes && y.at < len(y.parts); {
-		part := y.parts[y.at]
+	share := max(y.batch/max(1, len(y.parts)), min(y.batch, leastShare))
+	for looked := 0; looked < y.batch && size < gatherBytes && len(y.parts) > 0; {
+		part := y.parts[0]
+		y.parts = y.parts[1:]
 		// A switch may have been turned since the sync began.
 		on, err := namespaceSwitches(tx, part.namespace)
 		if err != nil {
 			return err
 		}
 		if !on.takes(tierOf(part.kind)) {
-			y.at++
 			continue
 		}
-		ids := view.Missing(y.b.space.ID, part.namespace, part.kind, y.batch-looked, skip)
-		last := len(ids) < y.batch-looked
+		most := min(share, y.batch-looked)
+		ids := view.Missing(y.b.space.ID, part.namespace, part.kind, most, skip)
+		more := len(ids) == most
 		for _, id := range ids {
 			if size >= gatherBytes {
-				return nil
+				more = true
+				break
 			}
 			looked++
 			item, ok, err := y.item(tx, part, id)
@@ -331,8 +354,8 @@ func (y *syncRun) gatherFrom(tx *store.ReadTx, view index.View, items *[]syncIte
 			*items = append(*items, item)
 			size += len(item.text)
 		}
-		if last {
-			y.at++
+		if more {
+			y.parts = append(y.parts, part)
 		}
 	}
 	return nil
@@ -393,8 +416,8 @@ func (y *syncRun) embed(ctx context.Context, items []syncItem) error {
 	}
 	err := y.b.embedEach(ctx, texts, embed.Passage, func(at int, vectors [][]float32) error {
 		err := y.write(ctx, items[at:at+len(vectors)], vectors)
-		if calm(); err == nil && y.givesWay() {
-			err = errTurn
+		if calm(); err == nil {
+			err = y.giveWay()
 		}
 		return inside(err)
 	}, func(at int) error {

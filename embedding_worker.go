@@ -20,6 +20,8 @@ const (
 	// Between two calls of the model the background lets searches go first, but
 	// waits no longer than searchWait for them.
 	searchWait = 100 * time.Millisecond
+	// sliceTime is how long the background is at a space while there is other work.
+	sliceTime  = 2 * time.Second
 	searchLook = 5 * time.Millisecond
 )
 
@@ -111,7 +113,10 @@ func (e *engine) embedMissing(b *boundEmbedder) {
 	b.makeDue(each, namespaces)
 	switch {
 	case errors.Is(err, errTurn), errors.Is(err, errs.Index) && e.usableIndex() == nil:
-		// The end of that turn wakes the background, and so does a usable index.
+		// A usable index wakes the background, and so does the end of that turn.
+		return
+	case errors.Is(err, errSlice):
+		e.wakeEmbedding() // it comes again after the other work
 		return
 	case err == nil && report.Interrupted == "", errors.Is(err, errs.Index):
 		// So many wrote meanwhile: nothing has failed.
@@ -123,6 +128,24 @@ func (e *engine) embedMissing(b *boundEmbedder) {
 	if rest := time.Unix(0, b.rest.Load()); rest.After(b.retryAt) {
 		b.retryAt = rest
 	}
+}
+
+// otherWork says whether the background has to look at anything besides what it is
+// at. It is for the background's goroutine.
+func (e *engine) otherWork() bool {
+	for _, space := range e.embedders.names() {
+		b := e.embedderOf(space)
+		if b == nil || time.Now().Before(b.retryAt) {
+			continue
+		}
+		b.mu.Lock()
+		some := b.dueEach || len(b.due) > 0
+		b.mu.Unlock()
+		if some {
+			return true
+		}
+	}
+	return false
 }
 
 // takeDue gives the namespaces that the background has to look at, and whether it

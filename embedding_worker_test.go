@@ -227,3 +227,42 @@ func TestBackgroundLeavesAlone(t *testing.T) {
 		t.Errorf("%d failures, %v due besides all", b.failures, namespaces)
 	}
 }
+
+// TestBackgroundTakesTurns has one namespace with much to embed by a slow model:
+// what is written to another one meanwhile, and another space, do not wait for the
+// end of it.
+func TestBackgroundTakesTurns(t *testing.T) {
+	db := awake(t)
+	addMemories(t, db, 400)
+	registerSpace(t, db, "v", 8)
+	h := &hooked{Embedder: fakeembed.New(8)}
+	var slow atomic.Bool
+	var calls atomic.Int64
+	slow.Store(true)
+	h.before = func([]string) {
+		if calls.Add(1); slow.Load() {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	if err := db.Embeddings().RegisterEmbedder(t.Context(), "v", h, &EmbedderOptions{MaxBatch: new(1)}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has begun", func() bool { return calls.Load() > 5 })
+	addMemory(t, db, MemoryInput{RecordInput: RecordInput{Namespace: new("other")}, Judgment: "elsewhere"})
+	bind(t, db, "w", fakeembed.New(4), nil)
+	there := func(space, namespace string) bool {
+		return must[bool](t)(db.Embeddings().VectorReady(t.Context(), namespace, space, TierMemory))
+	}
+	eventually(t, "the other space is done", func() bool { return there("w", DefaultNamespace) && there("w", "other") })
+	if there("v", DefaultNamespace) {
+		t.Error("the slow model was done first")
+	}
+	eventually(t, "the other namespace has its vector", func() bool {
+		return must[[]TierStatus](t)(db.Embeddings().Status(t.Context(), "other", "v"))[0].Vectors == 1
+	})
+	if there("v", DefaultNamespace) {
+		t.Error("the long work was done first")
+	}
+	slow.Store(false)
+	eventually(t, "all is done", func() bool { return there("v", DefaultNamespace) && there("v", "other") })
+}
