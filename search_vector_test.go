@@ -141,7 +141,7 @@ func TestHybridCases(t *testing.T) {
 			{SearchRequest{NoText: true, VectorWeight: new(3.0)}, 3.0 / 61},
 			{SearchRequest{Fusion: FusionRRF}, 2.0 / 61},
 			{SearchRequest{Fusion: FusionRRF, TextWeight: new(2.0), VectorWeight: new(0.5)}, 2.5 / 61},
-			{SearchRequest{}, 1.67},
+			{SearchRequest{}, 1 + scoreVectorWeight},
 			{SearchRequest{Fusion: FusionScore, VectorWeight: new(0.25)}, 1.25},
 		} {
 			c.req.Query = "lighthouse"
