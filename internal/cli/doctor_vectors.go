@@ -66,8 +66,11 @@ func (d *doctor) embedder(ctx context.Context) {
 		took = time.Since(begin)
 	}
 	if err != nil {
-		d.add(checkEmbedder, levelWarning, m.Title+" does not answer: "+err.Error(),
-			"Start the service, or choose another with --embedder; until then searches go by words alone.")
+		advice := "Start the service, or choose another with --embedder; until then searches go by words alone."
+		if m.Dimension > 0 { // in this process: there is nothing to start
+			advice = "Try again when the machine is less busy; until then searches go by words alone."
+		}
+		d.add(checkEmbedder, levelWarning, m.Title+" does not answer: "+err.Error(), advice)
 		return
 	}
 	d.add(checkEmbedder, levelOK, fmt.Sprintf("%s, %v for a sample", m.Title, took.Round(10*time.Microsecond)), "")
