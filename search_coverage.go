@@ -18,7 +18,7 @@ const coverageHits = 3
 // coverage. Figures are in docs/adr.
 func (r *searchRun) coverage() float64 {
 	groups := len(r.q.Groups)
-	if groups == 0 {
+	if groups == 0 || r.view == nil { // an index that failed since cannot be asked
 		return 1
 	}
 	most := 0

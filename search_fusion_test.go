@@ -275,7 +275,7 @@ func TestSearchWhileSpacesComeAndGo(t *testing.T) {
 	searchers.Wait()
 }
 
-// gaplessIndex fails when it is asked about given records.
+// gaplessIndex fails at one question of a search.
 type gaplessIndex struct {
 	index.Index
 	fail string
@@ -299,23 +299,23 @@ func (v *gaplessView) Scores(q index.Query, f index.Filter, ids []int64, kinds [
 }
 
 func (v *gaplessView) Nearest(q index.VectorQuery, f index.Filter) (index.VectorResult, error) {
-	if v.fail == "nearest" && q.IDs != nil {
+	if v.fail == "nearest" && q.IDs != nil || v.fail == "path" && q.IDs == nil {
 		return index.VectorResult{}, errors.New("told to fail")
 	}
 	return v.View.Nearest(q, f)
 }
 
-// TestFillFails lets the index fail while gaps are filled: they stay, the search
-// answers, and the index is built anew.
+// TestFillFails lets the index fail while gaps are filled, or while the vectors are
+// compared: gaps stay, the search answers, and the index is built anew.
 func TestFillFails(t *testing.T) {
-	for _, fail := range []string{"scores", "nearest"} {
+	for _, fail := range []string{"scores", "nearest", "path"} {
 		h := newHybrid(t, EncodingSQ8, nil)
 		texts := make([]string, 20)
 		for i := range texts {
 			texts[i] = fmt.Sprintf("lighthouse lighthouse number%d", i)
 		}
 		h.remember(append(texts, "lighthouse beacon beacon pharos pharos")...)
-		req := SearchRequest{Query: "lighthouse", Limit: new(8), CandidateLimit: new(8), Explain: true}
+		req := SearchRequest{Query: "lighthouse unheard", Limit: new(8), CandidateLimit: new(8), Explain: true}
 		gaps := func(res *SearchResult) (text, vector int) {
 			if !res.Diagnostics.TextUsed || !res.Diagnostics.VectorUsed || len(res.Hits) != 8 {
 				t.Fatalf("%s: %+v", fail, res)
