@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/loci-memory/loci/embed"
@@ -69,7 +70,7 @@ type ready384 struct{ vector []float32 }
 func (m *ready384) Embed(_ context.Context, texts []string, _ embed.Purpose) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	for i := range out {
-		out[i] = m.vector
+		out[i] = slices.Clone(m.vector)
 	}
 	return out, nil
 }

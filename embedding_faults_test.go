@@ -115,7 +115,8 @@ func TestRefusesEverything(t *testing.T) {
 	}
 }
 
-// TestSharedSlices has a model give one slice for all texts.
+// TestSharedSlices has a model give one slice for all texts, which is found out at
+// once, and one that has a cache.
 func TestSharedSlices(t *testing.T) {
 	db := quietDB(t)
 	registerSpace(t, db, "v", 2)
@@ -124,6 +125,25 @@ func TestSharedSlices(t *testing.T) {
 		return slices.Repeat([][]float32{one}, len(texts)), nil
 	}), nil)
 	wantCode(t, err, ErrInvalidVector)
+	kept := map[string][]float32{}
+	err = db.Embeddings().RegisterEmbedder(t.Context(), "v", scripted(func(texts []string) (out [][]float32, err error) {
+		for _, text := range texts {
+			if kept[text] == nil {
+				kept[text] = []float32{1, float32(len(text))}
+			}
+			out = append(out, kept[text])
+		}
+		return out, nil
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range []string{"a", "b", "c"} {
+		addMemory(t, db, MemoryInput{RecordInput: RecordInput{Scope: &scope}, Judgment: "the same"})
+	}
+	if got := syncSpace(t, db, "v", 32); got.Embedded != 3 || !got.Ready {
+		t.Errorf("%+v", got)
+	}
 }
 
 // TestInterruptedHoldsNoPartOfAText has a model's error quote the beginning of a

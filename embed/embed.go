@@ -21,8 +21,9 @@ const (
 // An Embedder turns texts into vectors. It must be safe for concurrent use.
 //
 // Embed gives one vector a text, in the order of the texts, all of the space's
-// dimension, finite and not zero; they need not be of unit length. Each is a slice
-// of its own, which nobody writes to afterwards. It honours the context. Errors that say what to do wrap ErrTooLarge, ErrRateLimited or
+// dimension, finite and not zero; they need not be of unit length. Nobody writes
+// to them afterwards, so texts that are not alike never share one. It honours the
+// context. Errors that say what to do wrap ErrTooLarge, ErrRateLimited or
 // ErrRefused; any other stops the work at hand.
 type Embedder interface {
 	Embed(ctx context.Context, texts []string, purpose Purpose) ([][]float32, error)
