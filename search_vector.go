@@ -84,7 +84,8 @@ func (e *engine) prepareVectors(ctx context.Context, t *trace, plans ...*searchP
 		return paths, nil
 	}
 	ready := vectorPath{known: true, code: DegradeNoEmbedder}
-	if b := e.embedderOf(space.Name); b != nil {
+	// A space made again under its name meanwhile is another one.
+	if b := e.embedderOf(space.Name); b != nil && b.space.ID == space.ID {
 		ready.code = DegradeEmbedFailed
 		if query := e.embedQuery(ctx, b, plans[0].req.Query); len(query) == space.Dimension {
 			ready = vectorPath{known: true, space: space, query: query, weight: b.weight, fusion: b.fusion}
@@ -192,15 +193,17 @@ func (e *engine) countVectors(tx *store.ReadTx, view index.View, p *searchPlan, 
 			}
 		}
 		n := index.VectorCount{Records: 1, Vectors: 1}
+		var left int64 // texts that the model will not have: nothing is to come of them
 		if view != nil {
 			n = view.CountVectors(s.space.ID, namespace, k)
+			left = e.leftOf(s.space, namespace, k)
 		}
 		some = some || n.Records > 0
 		if n.Vectors > 0 && ready[tier] {
 			s.kinds = append(s.kinds, k)
 		}
-		if n.Vectors < n.Records {
-			s.addMissing(tier, n)
+		if missing := n.Records - n.Vectors - left; missing > 0 {
+			s.addMissing(tier, missing, n.Records)
 		}
 	}
 	if some && len(s.kinds) == 0 {
@@ -209,14 +212,14 @@ func (e *engine) countVectors(tx *store.ReadTx, view index.View, p *searchPlan, 
 	return nil
 }
 
-func (s *vectorScope) addMissing(tier Tier, n index.VectorCount) {
+func (s *vectorScope) addMissing(tier Tier, missing, total int64) {
 	i := slices.IndexFunc(s.missing, func(m VectorMissing) bool { return m.Tier == tier })
 	if i < 0 {
 		i = len(s.missing)
 		s.missing = append(s.missing, VectorMissing{Tier: tier})
 	}
-	s.missing[i].Missing += n.Records - n.Vectors
-	s.missing[i].Total += n.Records
+	s.missing[i].Missing += missing
+	s.missing[i].Total += total
 }
 
 // prune finds the entities that the vector path is narrowed to. The graph is
