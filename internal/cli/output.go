@@ -82,7 +82,7 @@ type Painter struct {
 	// wordsOnly says that vectors were turned off, so that nobody need be told
 	// that they are not there.
 	wordsOnly bool
-	err   error
+	err       error
 }
 
 func (a *App) painter(w io.Writer) *Painter {
