@@ -73,7 +73,7 @@ func TestReadmeExample(t *testing.T) {
 
 // bindModel is the example of the README's section on embeddings.
 func bindModel(ctx context.Context, db *loci.DB) (space string, err error) {
-	model, err := local.Open(e5small.Data(), &local.Options{Centre: e5small.Centre()})
+	model, err := local.Open(e5small.Data(), &local.Options{Frame: e5small.Frame()})
 	if err != nil {
 		return "", err
 	}
