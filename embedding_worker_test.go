@@ -233,7 +233,7 @@ func TestBackgroundLeavesAlone(t *testing.T) {
 // end of it.
 func TestBackgroundTakesTurns(t *testing.T) {
 	db := awake(t)
-	addMemories(t, db, 400)
+	addMemories(t, db, 800) // sixteen seconds of work while the model is slow
 	registerSpace(t, db, "v", 8)
 	h := &hooked{Embedder: fakeembed.New(8)}
 	var slow atomic.Bool
