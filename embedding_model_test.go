@@ -143,7 +143,10 @@ func TestVectorProperty(t *testing.T) {
 					rt.Fatalf("%+v, want %d", r.Value, want)
 				}
 				for _, tier := range []Tier{TierMemory, TierGraph} {
-					on := !m.allOff && !m.off[tier] && len(m.texts) > 0
+					on := !m.allOff && !m.off[tier]
+					if on && len(m.texts) == 0 {
+						continue // a namespace without records is not looked into: what was said of it stands
+					}
 					if ready, err := db.Embeddings().VectorReady(ctx, DefaultNamespace, name, tier); err != nil || ready != on {
 						rt.Fatalf("%s of %s: ready %v, want %v, %v", tier, name, ready, on, err)
 					}
