@@ -54,6 +54,7 @@ func conform(t *testing.T, open opener) {
 		{"adjacency", conformAdjacency},
 		{"notes", conformNotes},
 		{"roots of notes", conformRoots},
+		{"pages", conformPages},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log := &hookLog{}

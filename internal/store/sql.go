@@ -249,6 +249,54 @@ const (
 	sqlClearDefaultSpaces
 	sqlNamespaceAfter
 
+	sqlAddContext
+	sqlUpdateContext
+	sqlTouchContext
+	sqlContext
+	sqlContextByID
+	sqlContexts
+	sqlPublished
+	sqlPutPublished
+	sqlPolicy
+	sqlSetPolicy
+	sqlClearPolicy
+	sqlAddPage
+	sqlUpdatePage
+	sqlSetPageState
+	sqlPage
+	sqlPageByID
+	sqlResidentPages
+	sqlPagePlace
+	sqlPagesAfter
+	sqlPageHeads
+	sqlCountPages
+	sqlAddPageVersion
+	sqlPageVersion
+	sqlPageHistory
+	sqlPageVersionLinks
+	sqlSetPageVersionLinks
+	sqlAddPageLink
+	sqlDeletePageLink
+	sqlDeletePageLinksTo
+	sqlPagesLinking
+	sqlCopiesOf
+	sqlAnyCopy
+	sqlRecordHead
+	sqlRecordRevision
+	sqlAddLog
+	sqlLogTail
+	sqlLogByKey
+	sqlLogLast
+	sqlTrimLog
+	sqlAddCheckpoint
+	sqlCheckpoints
+	sqlCheckpoint
+	sqlRemoveCheckpoint
+	sqlClearPublished
+	sqlClearLog
+	sqlClearCheckpoints
+	sqlRemoveContext
+
 	statementCount
 )
 
@@ -345,5 +393,6 @@ func (d dialect) statements() [statementCount]string {
 	addAdjacencyStatements(&all)
 	addNoteStatements(&all)
 	addVectorStatements(&all)
+	addPageStatements(&all)
 	return all
 }

@@ -19,13 +19,16 @@ const DatabaseFile = "loci.db"
 
 // Change says that a record was written or deleted. Doc is what the writer
 // handed over for the index, nil when the record is gone, and its vectors with
-// it. With Vector set the change is to that vector alone.
+// it. With Vector set the change is to that vector alone. Outside marks a page
+// that went along with a record that it was a copy of, or was deleted as any
+// record is: whoever keeps pages did not ask for it.
 type Change struct {
 	ID        int64
 	Namespace int64
 	Kind      Kind
 	Doc       any
 	Vector    *VectorChange
+	Outside   bool
 }
 
 // VectorChange is the new state of a record's vector in a space; or, for no

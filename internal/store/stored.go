@@ -17,6 +17,7 @@ var loaders = [kindLimit]func(s *session, id int64) (Stored, error){
 	KindEvent:    loader((*session).Event),
 	KindNote:     loader((*session).Note),
 	KindChunk:    loader((*session).Chunk),
+	KindPage:     loader((*session).Page),
 }
 
 // loader makes a kind's own reading function one of a Stored.

@@ -152,6 +152,8 @@ func (tx *WriteTx) Add(r Stored) (err error) {
 		err = tx.AddNote(r)
 	case *Chunk:
 		err = tx.AddChunk(r)
+	case *Page:
+		err = tx.AddPage(r)
 	default:
 		return errs.New(errs.Validation, "records of kind %d cannot be written", r.Head().Kind)
 	}

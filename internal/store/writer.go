@@ -58,7 +58,8 @@ type writer struct {
 	callers      int           // estimate of those that come back for another write
 	checkpointed int           // length of the log when a checkpoint was last asked for
 
-	cache vectorCache
+	cache  vectorCache
+	copies copiesState
 
 	waited     time.Duration // for the running group
 	waitMisses int           // waits in a row that brought nobody

@@ -180,14 +180,26 @@ func (tx *WriteTx) Touch(r *Record) error {
 }
 
 // Delete removes a record, as it was read in this operation, with all that
-// hangs on it, and stages that. An entity that a relation or an event stands on
-// is errs.Conflict.
+// hangs on it, the pages that are copies of it too, and stages that. An entity
+// that a relation or an event stands on is errs.Conflict. A page goes as with
+// RemovePage.
 func (tx *WriteTx) Delete(r *Record) error {
+	if r.Kind == KindPage {
+		return tx.removePage(r, true)
+	}
 	if r.Kind == KindEntity {
 		if err := tx.forgetEntity(r.ID); err != nil {
 			return err
 		}
 	}
+	if err := tx.removeCopies(r.ID); err != nil {
+		return err
+	}
+	return tx.removeRecord(r)
+}
+
+// removeRecord removes a record and what cascades from it, and stages that.
+func (tx *WriteTx) removeRecord(r *Record) error {
 	if err := tx.tags(sqlDeleteTag, r.NamespaceID, r.ID, r.TagIDs); err != nil {
 		return err
 	}
