@@ -55,6 +55,15 @@ func conform(t *testing.T, open opener) {
 		{"notes", conformNotes},
 		{"roots of notes", conformRoots},
 		{"pages", conformPages},
+		{"revisions of pages", conformPageRevisions},
+		{"heads of pages", conformPageHeads},
+		{"scopes of contexts", conformContexts},
+		{"log of a context", conformContextLog},
+		{"checkpoints of a context", conformCheckpoints},
+		{"a page goes", conformRemovePage},
+		{"a page goes with what it copies", conformCopies},
+		{"a context goes", conformRemoveContext},
+		{"pages that keep their ids", conformAdoptPages},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log := &hookLog{}

@@ -8,9 +8,9 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 )
 
-// Context gives what is kept about a scope of a namespace, by its canonical
+// ContextOf gives what is kept about a scope of a namespace, by its canonical
 // form; nil when there is nothing.
-func (s *session) Context(namespace, scope string) (*ContextScope, error) {
+func (s *session) ContextOf(namespace, scope string) (*ContextScope, error) {
 	namespaceID, scopeID, ok, err := s.place(namespace, scope)
 	if err != nil || !ok {
 		return nil, err

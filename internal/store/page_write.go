@@ -72,6 +72,13 @@ func (tx *WriteTx) SetPageState(id int64, s *PageState) error {
 	return tx.runOnOne(st, "page", id)
 }
 
+// TouchPage adds uses to a page's statistics: hits of them, the last one at a
+// tick and a time in UTC microseconds. A page that is gone is left alone.
+func (tx *WriteTx) TouchPage(id, hits, tick, at int64) error {
+	tx.Change()
+	return tx.exec(sqlTouchPage, hits, tick, at, id)
+}
+
 // state is the part of a page that SetPageState writes.
 func (p *Page) state() *PageState {
 	return &PageState{

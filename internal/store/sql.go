@@ -263,6 +263,7 @@ const (
 	sqlAddPage
 	sqlUpdatePage
 	sqlSetPageState
+	sqlTouchPage
 	sqlPage
 	sqlPageByID
 	sqlResidentPages

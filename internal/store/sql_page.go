@@ -131,6 +131,8 @@ func addPageStatements(all *[statementCount]string) {
 		evicted_turn, protected_to, faults, id, context_id, page_id, version, origin_kind, origin_id)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 	all[sqlUpdatePage] = "UPDATE pages SET " + residing + ", version = $13 WHERE id = $14"
+	all[sqlTouchPage] = `UPDATE pages SET hits = hits + $1, touched = CASE WHEN touched < $2 THEN $2 ELSE touched END,
+		touched_at = CASE WHEN touched_at < $3 THEN $3 ELSE touched_at END WHERE id = $4`
 	all[sqlSetPageState] = "UPDATE pages SET " + residing + " WHERE id = $13"
 	all[sqlPage] = page + "WHERE p.id = $1"
 	all[sqlPageByID] = page + "WHERE p.context_id = $1 AND p.page_id = $2"
