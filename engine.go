@@ -15,6 +15,7 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
 	"github.com/loci-memory/loci/internal/index/embedded"
+	"github.com/loci-memory/loci/internal/link"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -53,6 +54,7 @@ type engine struct {
 
 	equivalents equivalentsCache
 	graphs      graphIndex
+	extensions  extensions
 
 	integrity atomic.Pointer[integrityResult]
 	closeErr  error
@@ -182,7 +184,8 @@ func (e *engine) shut() error {
 	defer e.gate.markClosed()
 	e.cancel()
 	e.tasks.Wait()
-	var errIndex, errStore error
+	var errIndex, errStore, errExtensions error
+	e.extensions.each(func(x link.Extension) { errExtensions = errors.Join(errExtensions, x.Close()) })
 	e.sinks.close()
 	if h := e.index.Swap(nil); h != nil && h.broken.Load() {
 		abandon(h.Index)
@@ -192,7 +195,7 @@ func (e *engine) shut() error {
 	if e.store != nil {
 		errStore = e.store.Close()
 	}
-	return errors.Join(errIndex, errStore, errs.Wrap(errs.IO, e.lock.Release(), "the lock could not be released"))
+	return errors.Join(errExtensions, errIndex, errStore, errs.Wrap(errs.IO, e.lock.Release(), "the lock could not be released"))
 }
 
 // goTask runs fn on a goroutine that close waits for; fn ends when
@@ -314,6 +317,7 @@ type indexHooks struct {
 	// the spaces that it deletes.
 	written []writtenRecord
 	dropped []int64
+	outside bool // records of an extension were changed from outside
 }
 
 // writtenRecord is a record that was written or deleted.
@@ -347,7 +351,9 @@ func (h *indexHooks) Stage(revision int64, changes []store.Change) {
 	// An embedder may be bound between here and Publish, so that is no time to
 	// ask whether there is any.
 	h.written = h.written[:0]
+	h.outside = false
 	for i := range changes {
+		h.outside = h.outside || changes[i].Outside
 		if changes[i].Vector == nil {
 			h.written = append(h.written, writtenRecord{changes[i].ID, changes[i].Namespace})
 		}
@@ -380,6 +386,9 @@ func (h *indexHooks) Stage(revision int64, changes []store.Change) {
 func (h *indexHooks) Publish() {
 	h.e.embedders.retake(h.written)
 	h.e.graphs.publish()
+	if h.outside {
+		h.e.extensions.each(link.Extension.Changed)
+	}
 	h.guard(h.staged, func() {
 		h.staged.Publish()
 		for _, space := range h.dropped {

@@ -19,6 +19,8 @@ func documentOf(names nameReader, r store.Stored) (*index.Document, error) {
 		return eventDocument(names, r)
 	case *store.Chunk:
 		return chunkDocument(r), nil
+	case *store.Page:
+		return pageDocument(r), nil
 	default:
 		return nil, nil
 	}
@@ -43,6 +45,9 @@ func recordOf(r store.Stored) any {
 	case *store.Chunk:
 		c := chunkOf(r)
 		return &c
+	case *store.Page:
+		p := pageOf(r)
+		return &p
 	default:
 		return nil
 	}

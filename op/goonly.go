@@ -13,6 +13,7 @@ func GoOnly() map[string]string {
 		"DB.Graph":               "a handle; its methods are the operations",
 		"DB.Notes":               "a handle; its methods are the operations",
 		"DB.Embeddings":          "a handle; its methods are the operations",
+		"DB.Link":                "gives packages of this module what operations are made of",
 		"DB.RegisterEventSink":   "takes a callback",
 		"DB.UnregisterEventSink": "belongs to the callback",
 		"DB.EventSinkRegistered": "belongs to the callback",

@@ -1,0 +1,120 @@
+package pager
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/loci-memory/loci/internal/render"
+)
+
+// meter measures windows.
+type meter struct {
+	counter Counter // nil: bytes
+}
+
+// cost is what a window takes of the budget: bytes, or tokens of the whole text.
+func (m meter) cost(w *window) int {
+	if m.counter == nil {
+		var core, working render.Tally
+		for _, r := range w.core {
+			core.Add(len(r.line))
+		}
+		for _, r := range w.working {
+			working.Add(len(r.line))
+		}
+		total, _ := render.SizeOf(core, working)
+		return total
+	}
+	if a, ok := m.counter.(AdditiveCounter); ok && a.Additive() {
+		return m.costByLine(w)
+	}
+	text, _ := w.text()
+	return m.counter.Count(string(text))
+}
+
+// costByLine adds up the counts of the lines, which each page remembers.
+func (m meter) costByLine(w *window) int {
+	empty, _ := (&window{}).text()
+	total := 0
+	for _, line := range render.SplitLines(empty) {
+		total += m.counter.Count(string(line))
+	}
+	for _, list := range [][]*resident{w.core, w.working} {
+		for i, r := range list {
+			known, comma := &r.first, ""
+			if i > 0 {
+				known, comma = &r.next, ","
+			}
+			if *known == 0 {
+				*known = m.counter.Count(comma + string(r.line) + "\n")
+			}
+			total += *known
+		}
+	}
+	return total
+}
+
+// value is a page's worth in the window: V = 5*I + 3*R + 2*F, where
+// I = round(1000*importance), R = floor(8000/(8+age in ticks)) and
+// F = min(1000, 200*floor(log2(1+hits))). What is worth least goes first.
+func value(importance float64, hits, age int64) int64 {
+	i := int64(math.Round(1000 * importance))
+	r := 8000 / (8 + max(age, 0))
+	f := min(1000, 200*int64(bits.Len64(uint64(1+max(hits, 0)))-1))
+	return 5*i + 3*r + 2*f
+}
+
+// evictionOrder sorts pages in the order in which they are evicted: those under
+// protection last, and otherwise by value or, with lru, by the last touch; ties
+// by last touch, admission and id.
+func evictionOrder(pages []*resident, strategy string, tick, turn int64) {
+	protected := func(r *resident) int {
+		if r.ProtectedTo >= turn && r.ProtectedTo > 0 {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(pages, func(a, b *resident) int {
+		if d := cmp.Compare(protected(a), protected(b)); d != 0 {
+			return d
+		}
+		if strategy != "lru" {
+			d := cmp.Compare(value(a.Importance, a.Hits, tick-a.Touched), value(b.Importance, b.Hits, tick-b.Touched))
+			if d != 0 {
+				return d
+			}
+		}
+		return cmp.Or(cmp.Compare(a.Touched, b.Touched), cmp.Compare(a.Admission, b.Admission), cmp.Compare(a.PageID, b.PageID))
+	})
+}
+
+// shortestEviction gives the least number of pages of order, from its beginning,
+// without which the window costs at most limit; len(order)+1 when even without
+// all of them it costs more. Costs are taken to fall with every page that goes.
+func (m meter) shortestEviction(w *window, order []*resident, limit int) int {
+	fits := func(n int) bool {
+		gone := make(map[*resident]bool, n)
+		for _, r := range order[:n] {
+			gone[r] = true
+		}
+		left := window{core: w.core, working: make([]*resident, 0, len(w.working)-n)}
+		for _, r := range w.working {
+			if !gone[r] {
+				left.working = append(left.working, r)
+			}
+		}
+		return m.cost(&left) <= limit
+	}
+	lo, hi := 0, len(order)+1
+	for lo < hi {
+		mid := (lo + hi) / 2 // at most len(order)
+		if fits(mid) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return lo
+}
