@@ -34,6 +34,7 @@ type change struct {
 	removed  map[string]bool
 	touched  map[string]bool // by page id; never evicted by this operation
 	merged   map[int64]bool  // records whose waiting touches stand in a copy
+	noted    map[string]bool // pages that ops names
 	ticked   bool
 	ops      []Operation
 	ledger   []Movement
@@ -46,6 +47,7 @@ type change struct {
 	text     []byte // with publish: the bytes
 	stable   int
 	moved    bool // the window's bytes may be others than before
+	cost     int  // of the window, 0 when it was not measured
 }
 
 type logged struct {
@@ -63,7 +65,7 @@ func (s *scope) begin(ctx context.Context, op string) (*change, error) {
 		ctx: ctx, scope: s, op: op, now: s.reg.link.Now().UnixMicro(), policy: policy, meter: meter{s.counter},
 		state: s.state, window: window{slices.Clone(s.window.core), slices.Clone(s.window.working)},
 		pages: map[string]*resident{}, made: map[*store.Page]bool{}, edited: map[*store.Page]bool{}, removed: map[string]bool{},
-		touched: map[string]bool{}, merged: map[int64]bool{},
+		touched: map[string]bool{}, merged: map[int64]bool{}, noted: map[string]bool{},
 	}
 	c.state.Pending = slices.Clone(s.state.Pending)
 	return c, nil
@@ -128,8 +130,8 @@ func (s *scope) readPage(ctx context.Context, pageID string) (r *resident, err e
 // edit gives a copy of a page that may be changed and stands in its place from
 // now on. The caller calls redraw if the change is rendered.
 func (c *change) edit(r *resident) *resident {
-	if c.edited[r.Page] || c.made[r.Page] {
-		return r
+	if now := c.pages[r.PageID]; now != nil && (c.edited[now.Page] || c.made[now.Page]) {
+		return now // also for a caller who still holds the page as it was
 	}
 	page := *r.Page
 	page.Record.Tags, page.PageRevision.Tags = slices.Clone(page.Record.Tags), slices.Clone(page.PageRevision.Tags)
@@ -180,15 +182,16 @@ func (c *change) create(p *store.Page) *resident {
 // revise gives a page a new revision: fill changes the copy's revision, whose
 // version is already the next one.
 func (c *change) revise(r *resident, fill func(*store.PageRevision)) *resident {
-	old := r.Page
-	if c.made[old] {
-		fill(&old.PageRevision)
-		old.Record.Tags = old.PageRevision.Tags
-		r.redraw()
-		return r
-	}
 	n := c.edit(r)
 	p := n.Page
+	if c.made[p] {
+		fill(&p.PageRevision)
+		p.Record.Tags = p.PageRevision.Tags
+		n.redraw()
+		return n
+	}
+	before := *p
+	old := &before
 	row := [2]string{p.Title, p.Summary}
 	p.PageRevision = store.PageRevision{
 		Version: p.Version + 1, At: c.now, Operation: c.op, Title: p.Title, Summary: p.Summary, Content: p.Content,
@@ -334,10 +337,44 @@ func (c *change) hit(r *resident) *resident {
 
 // note says that the operation changed a page, for the next publication.
 func (c *change) note(pageID string) {
-	o := Operation{c.op, pageID}
-	if !slices.Contains(c.ops, o) {
-		c.ops = append(c.ops, o)
+	if !c.noted[pageID] {
+		c.noted[pageID] = true
+		c.ops = append(c.ops, Operation{c.op, pageID})
 	}
+}
+
+// visible gives the operations on pages whose lines in the window changed, or
+// the operation alone when only their order did.
+func (c *change) visible() []Operation {
+	before := map[string]*resident{}
+	for _, list := range [][]*resident{c.scope.window.core, c.scope.window.working} {
+		for _, r := range list {
+			before[r.PageID] = r
+		}
+	}
+	differs := map[string]bool{}
+	for _, list := range [][]*resident{c.window.core, c.window.working} {
+		for _, r := range list {
+			was := before[r.PageID]
+			if was == nil || was.Tier != r.Tier || !bytes.Equal(was.line, r.line) {
+				differs[r.PageID] = true
+			}
+			delete(before, r.PageID)
+		}
+	}
+	for id := range before {
+		differs[id] = true
+	}
+	var out []Operation
+	for _, o := range c.ops {
+		if differs[o.PageID] {
+			out = append(out, o)
+		}
+	}
+	if out == nil {
+		return []Operation{{Name: c.op}}
+	}
+	return out
 }
 
 // appendLog adds an entry to the scope's log. body must have a JSON form.
@@ -375,22 +412,38 @@ func (c *change) remeasure(cfg *Config) error {
 // settle makes the window keep its budget, and says whether its bytes may have
 // changed.
 func (c *change) settle() error {
-	core := window{core: c.window.core}
-	if cost := c.meter.cost(&core); cost > c.state.Budget {
-		return fail(ErrCoreOverBudget, "", "core alone would take %d of a budget of %d: unpin pages, shorten them, or raise the budget",
-			cost, c.state.Budget).with("core", cost).with("budget", c.state.Budget)
+	c.moved = c.differs()
+	if !c.moved && !c.measured {
+		return nil
 	}
-	if cost := c.meter.cost(&c.window); cost > c.state.Budget {
-		if !c.evictTo(c.state.Budget, "budget", nil) {
-			return fail(ErrBudgetExceeded, "", "the window would take %d of a budget of %d with nothing left to evict: shorten the page, or ingest it and let recall choose",
-				c.meter.cost(&c.window), c.state.Budget).with("cost", cost).with("budget", c.state.Budget)
-		}
+	cost := c.meter.cost(&c.window)
+	if cost <= c.state.Budget {
+		c.cost = cost
+	} else if err := c.makeRoom(cost); err != nil {
+		return err
 	}
-	c.moved = !sameLines(c.window.core, c.scope.window.core) || !sameLines(c.window.working, c.scope.window.working)
-	if c.moved {
+	if c.moved = c.differs(); c.moved {
 		c.state.Epoch++
 	}
 	return nil
+}
+
+// makeRoom evicts working pages from a window that costs too much.
+func (c *change) makeRoom(cost int) error {
+	if core := c.meter.cost(&window{core: c.window.core}); core > c.state.Budget {
+		return fail(ErrCoreOverBudget, "", "core alone would take %d of a budget of %d: unpin pages, shorten them, or raise the budget",
+			core, c.state.Budget).with("core", core).with("budget", c.state.Budget)
+	}
+	if !c.evictTo(c.state.Budget, "budget", nil) {
+		return fail(ErrBudgetExceeded, "", "the window would take %d of a budget of %d with nothing left to evict: shorten the page, or ingest it and let recall choose",
+			cost, c.state.Budget).with("cost", cost).with("budget", c.state.Budget)
+	}
+	return nil
+}
+
+// differs says whether the window's lines are others than before.
+func (c *change) differs() bool {
+	return !sameLines(c.window.core, c.scope.window.core) || !sameLines(c.window.working, c.scope.window.working)
 }
 
 func sameLines(a, b []*resident) bool {
@@ -467,7 +520,7 @@ func (c *change) commit(ctx context.Context, wait time.Duration) error {
 		return err
 	}
 	if c.moved {
-		c.state.Pending = append(c.state.Pending, c.ops...)
+		c.state.Pending = append(c.state.Pending, c.visible()...)
 		if extra := len(c.state.Pending) - maxPending; extra > 0 {
 			c.state.Pending = c.state.Pending[extra:]
 		}

@@ -127,16 +127,14 @@ func withOp(op string, err error) error {
 		c.Op = op
 		return &c
 	}
-	code, field := ErrInternal, ""
+	inner := &Error{Code: ErrInternal, Op: op, Err: err}
 	if e, ok := errors.AsType[*loci.Error](err); ok {
-		field = e.Field
 		switch e.Code {
 		case loci.ErrValidation:
-			code = ErrInvalidArgument
+			inner.Code, inner.Field, inner.Message, inner.Err = ErrInvalidArgument, e.Field, e.Message, e.Err
 		case loci.ErrNotFound:
-			code = ErrNotFound
+			inner.Code, inner.Field, inner.Message, inner.Err = ErrNotFound, e.Field, e.Message, e.Err
 		}
-		return &Error{Code: code, Op: op, Field: field, Message: e.Message, Err: e.Err}
 	}
-	return &Error{Code: code, Op: op, Err: err}
+	return inner
 }

@@ -63,6 +63,9 @@ func (s *scope) adopt(c *change, stored *store.ContextScope) {
 		}
 	}
 	s.state, s.window, s.counter = c.state, c.window, c.meter.counter
+	if c.cost > 0 {
+		s.full = &fullness{s.state.Epoch, s.state.measure, c.cost}
+	}
 	if c.publish {
 		s.text, s.stable, s.publishedEpoch = c.text, c.stable, c.state.Epoch
 		if c.event != nil {

@@ -3,6 +3,8 @@ package pager
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,9 +49,10 @@ func (r *registry) Changed() {
 // Close implements link.Extension: it writes what the scopes counted.
 func (r *registry) Close() error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	all := slices.Collect(maps.Values(r.scopes))
+	r.mu.Unlock()
 	var failed error
-	for _, s := range r.scopes {
+	for _, s := range all {
 		failed = errors.Join(failed, s.flush(context.Background()))
 	}
 	return failed
