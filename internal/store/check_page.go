@@ -10,6 +10,9 @@ import (
 // maxOutline is the most outline rows that a scope has.
 const maxOutline = 32
 
+// maxFindingsOfRule leaves room in the report for what other rules find.
+const maxFindingsOfRule = maxFindings / 4
+
 // pageRules are queries for what must not be. Each gives the number that its
 // finding names.
 var pageRules = [...]struct{ finds, sql string }{
@@ -49,8 +52,9 @@ var pageRules = [...]struct{ finds, sql string }{
 // and what is kept twice.
 func (tx *ReadTx) checkContexts() (findings []string, err error) {
 	for _, rule := range pageRules {
+		found := 0
 		err := tx.each(rule.sql, func(st stmt) error {
-			if len(findings) < maxFindings {
+			if found++; found <= maxFindingsOfRule {
 				findings = append(findings, fmt.Sprintf(rule.finds, st.columnInt(0)))
 			}
 			return nil
