@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/internal/strictjson"
 )
 
 func TestCheck(t *testing.T) {
@@ -151,7 +152,7 @@ func FuzzDecode(f *testing.F) {
 				}
 				continue
 			}
-			if isBlank([]byte(s)) {
+			if strictjson.IsBlank([]byte(s)) {
 				continue
 			}
 			if !json.Valid([]byte(s)) {

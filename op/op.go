@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/strictjson"
 )
 
 // Spec is what is declared about an operation besides its types and handler.
@@ -111,7 +112,7 @@ func (o *Operation) Check(raw []byte) error { return o.check(raw) }
 // CheckPartial is Check for input that is not complete yet: a surface may add
 // top-level fields afterwards.
 func (o *Operation) CheckPartial(raw []byte) error {
-	return errs.WithOp(o.Name, checkPartial(o.input, raw, true))
+	return errs.WithOp(o.Name, strictjson.CheckPartial(o.input, raw))
 }
 
 // Call runs the operation: JSON in, JSON out. Empty input stands for {}.
@@ -203,7 +204,7 @@ func (t *Table) Unknown(name string) error {
 	for i, o := range t.ops {
 		names[i] = o.Name
 	}
-	msg := "there is no operation " + quoteShort(name)
+	msg := "there is no operation " + strictjson.Quote(name)
 	if best := Closest(name, names); best != "" {
 		msg += "; did you mean " + best + "?"
 	} else {
