@@ -2,6 +2,7 @@ package loci
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -33,11 +34,11 @@ func copyOf(names nameReader, r store.Stored) (*link.Copy, error) {
 	h := r.Head()
 	c := &link.Copy{
 		Kind: h.Kind, ID: h.ID, Scope: h.Scope, Revision: h.Revision, Title: strings.Join(d.Name, ", "), Tags: slices.Clone(h.Tags),
-		Source: string(kindOf(h.Kind)),
+		Source: string(kindOf(h.Kind)), Created: h.Created, Updated: h.Updated,
 	}
 	pieces := d.Text
 	if chunk, ok := r.(*store.Chunk); ok {
-		c.Title, c.Source, pieces = noteTitle(chunk.NotePath), chunk.NotePath, []string{chunk.Content}
+		c.Title, c.Source, pieces = noteTitle(chunk.NotePath), chunkSource(chunk), []string{chunk.Content}
 	}
 	kept := make([]string, 0, len(pieces))
 	for _, p := range pieces {
@@ -50,6 +51,12 @@ func copyOf(names nameReader, r store.Stored) (*link.Copy, error) {
 		c.Content = c.Title
 	}
 	return c, nil
+}
+
+// chunkSource names the lines of a note that a chunk holds, such as
+// "plans/week.md:12-30".
+func chunkSource(c *store.Chunk) string {
+	return fmt.Sprintf("%s:%d-%d", c.NotePath, c.Offset, c.Offset+max(c.Limit, 1)-1)
 }
 
 // Similar implements link.Store. Vectors are those that the background made of

@@ -542,15 +542,11 @@ func (c *change) commit(ctx context.Context, wait time.Duration) error {
 			return err
 		}
 	}
-	raw, err := json.Marshal(c.state)
-	if err != nil {
-		return err
-	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var now *store.ContextScope
-	_, err = c.scope.reg.link.Write(waiting, func(tx *store.WriteTx) (err error) {
-		now, err = c.write(tx, raw)
+	_, err := c.scope.reg.link.Write(waiting, func(tx *store.WriteTx) (err error) {
+		now, err = c.write(tx)
 		return err
 	})
 	if err != nil {
@@ -567,7 +563,7 @@ func (c *change) commit(ctx context.Context, wait time.Duration) error {
 const keptLog = 10_000
 
 // write runs in the transaction.
-func (c *change) write(tx *store.WriteTx, raw []byte) (*store.ContextScope, error) {
+func (c *change) write(tx *store.WriteTx) (*store.ContextScope, error) {
 	s := c.scope
 	now, err := tx.ContextOf(s.key.namespace, s.key.scope)
 	if err != nil {
@@ -577,7 +573,7 @@ func (c *change) write(tx *store.WriteTx, raw []byte) (*store.ContextScope, erro
 	case (now == nil) != (s.stored == nil), now != nil && (now.ID != s.stored.ID || now.Version != s.stored.Version):
 		return nil, errMoved
 	case now == nil:
-		now = &store.ContextScope{Namespace: s.key.namespace, Scope: s.key.scope, Version: 1, State: raw}
+		now = &store.ContextScope{Namespace: s.key.namespace, Scope: s.key.scope, Version: 1, State: []byte("{}")}
 		if err := tx.AddContext(now); err != nil {
 			return nil, err
 		}
@@ -604,7 +600,7 @@ func (c *change) write(tx *store.WriteTx, raw []byte) (*store.ContextScope, erro
 			return nil, err
 		}
 	}
-	return c.writeRest(tx, now.ID, raw)
+	return c.writeRest(tx, now.ID)
 }
 
 // stateOf is a page's residency as it is stored.
@@ -617,7 +613,7 @@ func stateOf(p *store.Page) *store.PageState {
 }
 
 // writeRest writes logs, published bytes and the state.
-func (c *change) writeRest(tx *store.WriteTx, id int64, raw []byte) (*store.ContextScope, error) {
+func (c *change) writeRest(tx *store.WriteTx, id int64) (*store.ContextScope, error) {
 	trimmed := map[store.LogType]bool{}
 	for i := range c.logs {
 		l := &c.logs[i]
@@ -645,6 +641,9 @@ func (c *change) writeRest(tx *store.WriteTx, id int64, raw []byte) (*store.Cont
 		return nil, errs.New(errs.Storage, "the context scope vanished while it was written")
 	}
 	now.Version++
-	now.State = raw
+	c.state.Written = now.Version
+	if now.State, err = json.Marshal(c.state); err != nil {
+		return nil, err
+	}
 	return now, tx.UpdateContext(now)
 }

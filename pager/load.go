@@ -46,6 +46,7 @@ func (s *scope) read(tx *store.ReadTx, stored *store.ContextScope, changes uint6
 		if published, _, err = tx.PublishedText(stored.ID); err != nil {
 			return err
 		}
+		st.catchUp(stored.Version, len(published))
 	}
 	if s.stored != nil && s.state.Tick > st.Tick {
 		st.Tick = s.state.Tick // of touches that are not written yet
@@ -54,6 +55,23 @@ func (s *scope) read(tx *store.ReadTx, stored *store.ContextScope, changes uint6
 	s.text, s.publishedEpoch = nil, st.Published.Epoch
 	s.changes, s.loaded = changes, true
 	return nil
+}
+
+// opErase names what removed pages from outside: the deletion of the records
+// that they were copies of.
+const opErase = "erase"
+
+// catchUp takes in that pages were removed from outside since the state was
+// written: the window may have other bytes than those that were published, of
+// which left are left.
+func (st *state) catchUp(version int64, left int) {
+	if version <= st.Written {
+		return
+	}
+	st.Epoch += version - st.Written
+	if left < st.Published.Size {
+		st.Pending = append(st.Pending, Operation{Name: opErase})
+	}
 }
 
 // windowOf sorts pages into their places. Those that are in no tier that is

@@ -87,12 +87,8 @@ func (s *scope) flush(ctx context.Context) error {
 	if len(s.touches) == 0 || s.stored == nil {
 		return nil
 	}
-	raw, err := json.Marshal(s.state)
-	if err != nil {
-		return err
-	}
 	var stored *store.ContextScope
-	_, err = s.reg.link.Write(ctx, func(tx *store.WriteTx) error {
+	_, err := s.reg.link.Write(ctx, func(tx *store.WriteTx) error {
 		now, err := tx.ContextByID(s.stored.ID)
 		if err != nil || now == nil {
 			return err
@@ -106,7 +102,12 @@ func (s *scope) flush(ctx context.Context) error {
 			return nil // what was changed from outside stays; the clock of touches catches up
 		}
 		now.Version++
-		now.State, stored = raw, now
+		state := s.state
+		state.Written = now.Version
+		if now.State, err = json.Marshal(state); err != nil {
+			return err
+		}
+		stored = now
 		return tx.UpdateContext(now)
 	})
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *scope) flush(ctx context.Context) error {
 	}
 	clear(s.touches)
 	if stored != nil {
-		s.stored = stored
+		s.stored, s.state.Written = stored, stored.Version
 	} else {
 		s.loaded = false
 	}

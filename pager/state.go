@@ -17,6 +17,10 @@ type state struct {
 	Turn       int64 `json:"turn"`             // of the conversation
 	Ticked     bool  `json:"ticked,omitempty"` // policy_tick counts the turns; until then recalls do
 
+	// Written is the scope's version that this state was written with. Each one
+	// beyond it is a page that was removed from outside.
+	Written int64 `json:"written"`
+
 	NextSeq       int64 `json:"next_seq"`
 	NextAdmission int64 `json:"next_admission"`
 	NextPage      int64 `json:"next_page"` // number in the next page id that the store gives

@@ -62,5 +62,7 @@ type Copy struct {
 	Title    string
 	Content  string
 	Tags     []string
-	Source   string // where it came from, for people
+	Source   string // where it came from, for people: of a chunk "path:first-last", its lines
+	Created  int64  // UTC microseconds
+	Updated  int64
 }
