@@ -23,6 +23,8 @@ var pageRules = [...]struct{ finds, sql string }{
 		JOIN records r ON r.id = p.id WHERE r.namespace_id <> c.namespace_id OR r.scope_id <> c.scope_id`},
 	{"page %d has another current version than the last of its revisions", `SELECT p.id FROM pages p WHERE p.version IS NOT
 		(SELECT max(v.version) FROM page_versions v WHERE v.page_record = p.id)`},
+	{"page %d has another length than its current revision", `SELECT p.id FROM pages p JOIN page_versions v
+		ON v.page_record = p.id AND v.version = p.version WHERE p.bytes <> octet_length(v.content)`},
 	{"page %d lacks a revision", `SELECT p.id FROM pages p WHERE p.origin_id IS NULL AND p.version <>
 		(SELECT count(*) FROM page_versions v WHERE v.page_record = p.id AND v.version > 0)`},
 	{"page %d has a place that its tier does not have", `SELECT id FROM pages WHERE tier NOT IN (0, 1, 2)

@@ -57,6 +57,7 @@ func TestDeepCheckContexts(t *testing.T) {
 		{"UPDATE pages SET version = 1 WHERE page_id = 'core'", "the last of its revisions"},
 		{"UPDATE pages SET version = 3 WHERE page_id = 'core'", "the last of its revisions"},
 		{"DELETE FROM page_versions WHERE page_record = " + row, "the last of its revisions"},
+		{"UPDATE pages SET bytes = bytes + 1 WHERE page_id = 'core'", "another length"},
 		{"DELETE FROM page_versions WHERE version = 1 AND page_record = " + core, "lacks a revision"},
 		{"UPDATE page_versions SET version = 0 WHERE version = 1 AND page_record = " + core, "lacks a revision"},
 		{"UPDATE pages SET tier = 3 WHERE page_id = 'copy'", "its tier does not have"},
@@ -92,7 +93,7 @@ func TestDeepCheckContexts(t *testing.T) {
 		{"UPDATE context_log SET body = 'x' WHERE number = 1", "an entry in the log"},
 		{"UPDATE context_policies SET policy = ''", "the policy of namespace"},
 		{fmt.Sprintf("WITH RECURSIVE n (i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "+
-			"INSERT INTO pages SELECT i, context_id, i, 1, 2, 1, i, 0, 1, '', 0, 0, 0, 0, 0, 0, NULL, NULL FROM n, pages WHERE page_id = 'row'", 99+maxOutline),
+			"INSERT INTO pages SELECT i, context_id, i, 1, 1, 2, 1, i, 0, 1, '', 0, 0, 0, 0, 0, 0, NULL, NULL FROM n, pages WHERE page_id = 'row'", 99+maxOutline),
 			"more outline rows"},
 	} {
 		t.Run(c.says, func(t *testing.T) {

@@ -2,6 +2,8 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -283,4 +285,41 @@ func conformAdoptPages(t *testing.T, s *Store, _ *hookLog) {
 		sameNotes(t, []Stored{p}, records)
 		return err
 	})
+}
+
+// BenchmarkDelete deletes memories that have no copies: in a store without any
+// page, and in one where another record has a copy.
+func BenchmarkDelete(b *testing.B) {
+	for _, copies := range []bool{false, true} {
+		b.Run(fmt.Sprintf("copies=%v", copies), func(b *testing.B) {
+			s := openTest(b, b.TempDir(), Options{})
+			rng := rand.New(rand.NewPCG(1, 2))
+			batch := make([]*Memory, b.N+1)
+			for i := range batch {
+				batch[i] = testMemory(rng, i)
+			}
+			for part := range slices.Chunk(batch, 1000) {
+				addBatch(b, s, part)
+			}
+			if copies {
+				addPages(b, s, copyOf(testPage(addScope(b, s, "n"), "p"), &batch[b.N].Record))
+			}
+			b.ResetTimer()
+			cpu := cpuTime()
+			for part := range slices.Chunk(batch[:b.N], 1000) {
+				_, err := s.WriteMany(b.Context(), func(tx *WriteTx) error {
+					for _, m := range part {
+						if err := tx.Delete(&m.Record); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(cpuTime()-cpu)/1e3/float64(b.N), "cpu-us/record")
+		})
+	}
 }

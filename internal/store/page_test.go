@@ -478,3 +478,40 @@ func conformCheckpoints(t *testing.T, s *Store, _ *hookLog) {
 	writes(t, s, func(tx *WriteTx) error { return tx.RemoveCheckpoint(c.ID, one.ID) })
 	sameNotes(t, []Checkpoint{*none}, list())
 }
+
+// BenchmarkPages measures what the context store does all the time: in a scope
+// of 20,000 pages of 2 KiB, 100 of which are resident.
+func BenchmarkPages(b *testing.B) {
+	s := openTest(b, b.TempDir(), Options{})
+	c := addScope(b, s, "n")
+	var pages []*Page
+	for i := range 20_000 {
+		p := testPage(c, fmt.Sprint("p", i))
+		p.Content = strings.Repeat("x", 2048)
+		if i%200 == 0 {
+			inWorking(p, int64(i+1))
+		}
+		pages = append(pages, p)
+	}
+	for part := range slices.Chunk(pages, 1000) {
+		addPages(b, s, part...)
+	}
+	reading := func(name string, fn func(*ReadTx) error) {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := s.Read(b.Context(), fn); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	reading("page", func(tx *ReadTx) error { _, err := tx.Page(pages[777].ID); return err })
+	reading("resident", func(tx *ReadTx) error { _, err := tx.ResidentPages(c.ID); return err })
+	reading("heads", func(tx *ReadTx) error { return tx.PageHeads(c.ID, 0, 0, func(*PageHead) bool { return true }) })
+	reading("count", func(tx *ReadTx) error { _, _, err := tx.CountPages(c.ID); return err })
+	b.Run("touch", func(b *testing.B) {
+		for b.Loop() {
+			writes(b, s, func(tx *WriteTx) error { return tx.TouchPage(pages[777].ID, 1, 1, 1) })
+		}
+	})
+}

@@ -24,8 +24,9 @@ func (tx *WriteTx) AddPage(p *Page) error {
 	st.bindInt(14, p.Context)
 	st.bindText(15, p.PageID)
 	st.bindInt(16, p.Version)
-	bindID(st, 17, int64(p.OriginKind))
-	bindID(st, 18, p.OriginID)
+	st.bindInt(17, int64(len(p.Content)))
+	bindID(st, 18, int64(p.OriginKind))
+	bindID(st, 19, p.OriginID)
 	if err := st.run(); err != nil {
 		return err
 	}
@@ -53,7 +54,8 @@ func (tx *WriteTx) AddPageRevision(old, p *Page) error {
 	}
 	bindPageState(st, p.state())
 	st.bindInt(13, p.Version)
-	st.bindInt(14, p.ID)
+	st.bindInt(14, int64(len(p.Content)))
+	st.bindInt(15, p.ID)
 	if err := tx.runOnOne(st, "page", p.ID); err != nil {
 		return err
 	}

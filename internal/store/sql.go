@@ -274,6 +274,7 @@ const (
 	sqlAddPageVersion
 	sqlPageVersion
 	sqlPageHistory
+	sqlPageRowVersion
 	sqlPageVersionLinks
 	sqlSetPageVersionLinks
 	sqlAddPageLink

@@ -5,9 +5,10 @@ package store
 //
 // A page's row holds what changes with every touch; its text stands in its
 // revisions alone, the current one too, so that a touch writes a short row. The
-// revisions hang on the page and not on the record, which would cost a look-up
-// for every record that is deleted. They are no dense table: long rows would
-// leave its inner nodes with few children each.
+// length of the current text stands in both, so that counting need not walk the
+// revisions. These hang on the page and not on the record, which would cost a
+// look-up for every record that is deleted. They are no dense table: long rows
+// would leave its inner nodes with few children each.
 //
 // Nothing refers to a scope with a foreign key, and nothing to the record that
 // a page is a copy of, or to the pages that it links to: one function removes
@@ -34,6 +35,7 @@ CREATE TABLE pages (
 	context_id   BIGINT NOT NULL,
 	page_id      TEXT NOT NULL,
 	version      BIGINT NOT NULL,
+	bytes        BIGINT NOT NULL,
 	tier         INTEGER NOT NULL,
 	outline      INTEGER NOT NULL,
 	seq          BIGINT NOT NULL,
@@ -128,9 +130,9 @@ func addPageStatements(all *[statementCount]string) {
 	all[sqlClearPolicy] = "DELETE FROM context_policies WHERE namespace_id = $1"
 
 	all[sqlAddPage] = `INSERT INTO pages (tier, outline, seq, admission, row_version, pin_reason, hits, touched, touched_at,
-		evicted_turn, protected_to, faults, id, context_id, page_id, version, origin_kind, origin_id)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
-	all[sqlUpdatePage] = "UPDATE pages SET " + residing + ", version = $13 WHERE id = $14"
+		evicted_turn, protected_to, faults, id, context_id, page_id, version, bytes, origin_kind, origin_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+	all[sqlUpdatePage] = "UPDATE pages SET " + residing + ", version = $13, bytes = $14 WHERE id = $15"
 	all[sqlTouchPage] = `UPDATE pages SET hits = hits + $1, touched = CASE WHEN touched < $2 THEN $2 ELSE touched END,
 		touched_at = CASE WHEN touched_at < $3 THEN $3 ELSE touched_at END WHERE id = $4`
 	all[sqlSetPageState] = "UPDATE pages SET " + residing + " WHERE id = $13"
@@ -140,15 +142,16 @@ func addPageStatements(all *[statementCount]string) {
 	all[sqlPagePlace] = "SELECT context_id, page_id FROM pages WHERE id = $1"
 	all[sqlPagesAfter] = "SELECT id FROM pages WHERE context_id = $1 AND id > $2 ORDER BY id LIMIT $3"
 	all[sqlPageHeads] = `SELECT p.id, p.page_id, p.version, p.tier, p.outline, p.seq, p.admission, p.hits, p.touched,
-		p.touched_at, p.evicted_turn, v.title, v.importance, octet_length(v.content) FROM pages p` + current +
+		p.touched_at, p.evicted_turn, v.title, v.importance, p.bytes FROM pages p` + current +
 		"WHERE p.context_id = $1 AND p.id > $2 ORDER BY p.id LIMIT $3"
-	all[sqlCountPages] = "SELECT p.tier, count(*), sum(octet_length(v.content)) FROM pages p" + current +
-		"WHERE p.context_id = $1 GROUP BY p.tier"
+	all[sqlCountPages] = "SELECT tier, count(*), sum(bytes) FROM pages WHERE context_id = $1 GROUP BY tier"
 	all[sqlAddPageVersion] = `INSERT INTO page_versions (page_record, version, created_at, importance, operation, title, summary,
 		source, tags, links, content) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 	all[sqlPageVersion] = "SELECT " + pageVersionColumns + " FROM page_versions v WHERE v.page_record = $1 AND v.version = $2"
 	all[sqlPageHistory] = `SELECT version, created_at, operation, octet_length(content) FROM page_versions
 		WHERE page_record = $1 ORDER BY version`
+	all[sqlPageRowVersion] = `SELECT coalesce(max(o.version), 0) + 1 FROM page_versions n, page_versions o
+		WHERE n.page_record = $1 AND n.version = $2 AND o.page_record = $1 AND o.version < $2 AND (o.title <> n.title OR o.summary <> n.summary)`
 	all[sqlPageVersionLinks] = "SELECT version, links FROM page_versions WHERE page_record = $1 AND links IS NOT NULL"
 	all[sqlSetPageVersionLinks] = "UPDATE page_versions SET links = $1 WHERE page_record = $2 AND version = $3"
 	all[sqlAddPageLink] = `INSERT INTO page_links (target, page_record) VALUES ($1, $2)
