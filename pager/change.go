@@ -532,6 +532,7 @@ func (c *change) commit(ctx context.Context, wait time.Duration) error {
 		c.scope.adopt(c, nil)
 		return nil
 	}
+	c.state.Totals.moved(c.ledger, len(c.evicted))
 	for i := range c.ledger {
 		if err := c.appendLog(store.LogResidency, "", c.ledger[i]); err != nil {
 			return err

@@ -33,6 +33,7 @@ func (c *change) preparePublication() error {
 		e.CommonBytes, e.InvalidatedBytes, e.RewrittenBytes, e.PrefixIntact = d.Common, d.Invalidated, d.Rewritten, d.Intact
 	}
 	c.event = e
+	c.state.Totals.published(e)
 	c.state.Pending = nil
 	c.state.Published = publishedState{SHA: sum, CoreSHA: render.Sum(c.text[:c.stable]), Size: len(c.text), Stable: c.stable,
 		Epoch: c.state.Epoch, AtUS: c.now}

@@ -29,6 +29,7 @@ type state struct {
 	Pending   []Operation    `json:"pending,omitempty"` // since the last publication
 	Policy    policyState    `json:"policy,omitzero"`
 	Usage     usageState     `json:"usage,omitzero"`
+	Totals    totalsState    `json:"totals,omitzero"`
 }
 
 // publishedState describes the bytes that were published last.
