@@ -247,7 +247,9 @@ func (d *writeDraft) replace(c *change, r *resident) (_ *resident, changed bool,
 	var next store.PageRevision
 	d.fill(&next)
 	same := sameRevision(&next, &r.PageRevision)
-	if same && outline == r.Outline && tier == r.Tier && (d.req.PinReason == "" || d.req.PinReason == r.PinReason) {
+	// Only core keeps a reason.
+	pinned := tier == store.TierCore && d.req.PinReason != "" && d.req.PinReason != r.PinReason
+	if same && outline == r.Outline && tier == r.Tier && !pinned {
 		return r, false, nil
 	}
 	if !same {
