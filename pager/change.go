@@ -159,12 +159,7 @@ func (r *resident) redraw() {
 // create adds a page of a fresh page id to the archive. Its revision must be
 // filled in; move puts it elsewhere.
 func (c *change) create(p *store.Page) *resident {
-	p.Kind, p.Namespace, p.Scope = store.KindPage, c.scope.key.namespace, c.scope.key.scope
-	p.Created, p.Updated, p.At = c.now, c.now, c.now
-	p.Record.Tags, p.Operation, p.EvictedTurn = p.PageRevision.Tags, c.op, -1
-	if p.Version == 0 {
-		p.Version = 1
-	}
+	c.settleNew(p)
 	r := newResident(p)
 	c.pages[p.PageID] = r
 	c.made[p] = true
@@ -177,6 +172,16 @@ func (c *change) create(p *store.Page) *resident {
 	})
 	c.note(p.PageID)
 	return r
+}
+
+// settleNew fills in what every new page has.
+func (c *change) settleNew(p *store.Page) {
+	p.Kind, p.Namespace, p.Scope = store.KindPage, c.scope.key.namespace, c.scope.key.scope
+	p.Created, p.Updated, p.At = c.now, c.now, c.now
+	p.Record.Tags, p.Operation, p.EvictedTurn = p.PageRevision.Tags, c.op, -1
+	if p.Version == 0 {
+		p.Version = 1
+	}
 }
 
 // revise gives a page a new revision: fill changes the copy's revision, whose
