@@ -2,7 +2,6 @@ package pager
 
 import (
 	"context"
-	"slices"
 
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/link"
@@ -211,7 +210,7 @@ func (r *recall) result() (*RecallResult, error) {
 		return nil, err
 	}
 	out := &RecallResult{
-		Ranked: []Found{}, Admitted: []Reference{}, Evicted: slices.Concat([]Reference{}, c.evicted), Skipped: slices.Concat([]Skipped{}, r.skipped),
+		Ranked: []Found{}, Admitted: []Reference{}, Evicted: append([]Reference{}, c.evicted...), Skipped: append([]Skipped{}, r.skipped...),
 		Context: s.snapshot(c.policy, nil),
 	}
 	for i := range r.ranked {

@@ -65,15 +65,15 @@ func (s *scope) completeBoth(ctx context.Context, page *Reference, evicted []Ref
 	return s.completeAll(ctx, evicted)
 }
 
-// pageIn is a request that was checked.
-type pageIn struct {
+// pageInPlan is a request that was checked.
+type pageInPlan struct {
 	req    *PageInRequest
 	tier   store.PageTier
 	scopes []string
 }
 
-func (cs *Store) planPageIn(req *PageInRequest) (*pageIn, error) {
-	p := &pageIn{req: req, tier: store.TierWorking}
+func (cs *Store) planPageIn(req *PageInRequest) (*pageInPlan, error) {
+	p := &pageInPlan{req: req, tier: store.TierWorking}
 	if err := validPageID("page_id", req.PageID); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (cs *Store) planPageIn(req *PageInRequest) (*pageIn, error) {
 	return p, err
 }
 
-func (p *pageIn) run(c *change) (changed bool, err error) {
+func (p *pageInPlan) run(c *change) (changed bool, err error) {
 	r, changed, err := p.find(c)
 	if err != nil {
 		return false, err
@@ -122,7 +122,7 @@ func (p *pageIn) run(c *change) (changed bool, err error) {
 
 // find gives the page that is asked for, as its record has it now if it is a
 // copy.
-func (p *pageIn) find(c *change) (r *resident, changed bool, err error) {
+func (p *pageInPlan) find(c *change) (r *resident, changed bool, err error) {
 	if r, err = c.lookup(p.req.PageID); err != nil {
 		return nil, false, err
 	}

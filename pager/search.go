@@ -157,6 +157,7 @@ func (cs *Store) ask(ctx context.Context, q *question) (hits []hit, degraded []l
 		if err != nil {
 			return nil, nil, err
 		}
+		useTextScores(res)
 		hits = hits[:0]
 		for i := range res.Hits {
 			if h, ok := q.hit(cs.key, &res.Hits[i]); ok {
@@ -169,6 +170,22 @@ func (cs *Store) ask(ctx context.Context, q *question) (hits []hit, degraded []l
 			return hits, append([]loci.Degrade{}, res.Diagnostics.Degraded...), nil
 		}
 		n = min(4*n, maxAsked)
+	}
+}
+
+// useTextScores gives the hits of a search by text alone their BM25 scores in the
+// place of those that only tell their ranks, of which half would be next to
+// nothing less. A hit of a later round never has more than those before it.
+func useTextScores(res *loci.SearchResult) {
+	if d := &res.Diagnostics; !d.TextUsed || d.VectorUsed || d.Reranked {
+		return
+	}
+	best := 0.0
+	for i := len(res.Hits) - 1; i >= 0; i-- {
+		if s := res.Hits[i].TextScore; s != nil {
+			best = max(best, *s)
+		}
+		res.Hits[i].Score = best
 	}
 }
 
