@@ -428,6 +428,6 @@ func (c *change) evictDown(limit int, reason string, keep func(*resident) bool) 
 			all = append(all, r)
 		}
 	}
-	c.evict(all, reason)
+	c.evict(c.evictionOrder(all), reason)
 	return false
 }

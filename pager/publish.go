@@ -52,7 +52,7 @@ func (c *change) rendered() (text []byte, stable int) {
 // there was nothing to write.
 func (s *scope) adopt(c *change, stored *store.ContextScope) {
 	if stored != nil {
-		clear(s.touches)
+		s.touchesWritten(&c.window, c.merged)
 		s.stored = stored
 	}
 	if c.moved {
@@ -114,13 +114,31 @@ func (s *scope) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	clear(s.touches)
+	s.touchesWritten(&s.window, nil)
 	if stored != nil {
 		s.stored, s.state.Written = stored, stored.Version
 	} else {
 		s.loaded = false
 	}
 	return nil
+}
+
+// touchesWritten forgets the statistics that waited, once they are written: the
+// pages of the window get them, but for those that have them already.
+func (s *scope) touchesWritten(w *window, merged map[int64]bool) {
+	for _, list := range [][]*resident{w.core, w.working} {
+		for i, r := range list {
+			t := s.touches[r.ID]
+			if t == nil || merged[r.ID] {
+				continue
+			}
+			page := *r.Page
+			page.Hits += t.hits
+			page.Touched, page.TouchedAt = max(page.Touched, t.tick), max(page.TouchedAt, t.at)
+			list[i] = &resident{Page: &page, line: r.line, first: r.first, next: r.next}
+		}
+	}
+	clear(s.touches)
 }
 
 // count notes a use of a page that changes nothing else.

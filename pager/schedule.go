@@ -3,6 +3,7 @@ package pager
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -204,4 +205,67 @@ func (r *ScheduleRequest) missing(e *Executor) int64 {
 		}
 	}
 	return sum
+}
+
+// PrepareTaskRequest asks to bring a task's pages in and where to run it. The
+// figures are the caller's, as in ScheduleRequest.
+type PrepareTaskRequest struct {
+	SearchRequest
+	// Holder has all pages: it is assumed to be the executor that transfers nothing.
+	Holder    string     `json:"holder"`
+	Executors []Executor `json:"executors"` // 1..1000
+	// Congestion is the price of extra work, from 0. Default 0.
+	Congestion *float64 `json:"congestion,omitempty"`
+	// Publish, when false, leaves the generation as it is. Default true.
+	Publish *bool `json:"publish,omitempty"`
+}
+
+// PrepareTaskResult says what was brought in and where to run the task.
+type PrepareTaskResult struct {
+	Recall   RecallResult   `json:"recall"`
+	Pages    []SchedulePage `json:"pages"` // what was found, by the keys that cached_page_ids are compared with
+	Schedule ScheduleResult `json:"schedule"`
+}
+
+// PrepareTask recalls the pages for a query and ranks the executors by which of
+// these they have. It chooses pages by relevance first and a place afterwards;
+// nothing is run or copied. Executors that cannot be ranked are refused before
+// anything is recalled.
+func (cs *Store) PrepareTask(ctx context.Context, req PrepareTaskRequest) (*PrepareTaskResult, error) {
+	const op = "prepare_task"
+	// The most that could be missing shows whether all figures hold.
+	plan := ScheduleRequest{Holder: req.Holder, Executors: req.Executors, Congestion: req.Congestion, PageBytes: new(int64(maxExactInt))}
+	if err := plan.check(); err != nil {
+		return nil, withOp(op, err)
+	}
+	if _, err := plan.rank(); err != nil {
+		return nil, withOp(op, err)
+	}
+	found, err := cs.Recall(ctx, RecallRequest{SearchRequest: req.SearchRequest, Publish: req.Publish})
+	if err != nil {
+		return nil, renamed(op, err)
+	}
+	out := &PrepareTaskResult{Recall: *found, Pages: make([]SchedulePage, 0, len(found.Ranked))}
+	for i := range found.Ranked {
+		f := &found.Ranked[i]
+		out.Pages = append(out.Pages, SchedulePage{ID: fmt.Sprintf("%s@%d", f.PageID, f.Version), Bytes: int64(f.Bytes)})
+	}
+	plan.PageBytes, plan.Pages = nil, out.Pages
+	advice, err := plan.rank()
+	if err != nil {
+		return nil, withOp(op, err)
+	}
+	out.Schedule = *advice
+	return out, nil
+}
+
+// renamed gives the error of an operation that another one is made of the name
+// of the latter.
+func renamed(op string, err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		c := *e
+		c.Op = op
+		return &c
+	}
+	return withOp(op, err)
 }

@@ -150,9 +150,7 @@ func (s *scope) statusPages(ctx context.Context, out *StatusResult, after int64,
 			if p == nil {
 				continue // it cannot go within a snapshot of the truth
 			}
-			ref := s.reference(&resident{Page: p})
-			ref.Hits, _, _ = s.statistics(p.ID, p.Hits, p.Touched, p.TouchedAt)
-			out.Pages = append(out.Pages, ref)
+			out.Pages = append(out.Pages, s.current(p))
 		}
 		return nil
 	})

@@ -31,8 +31,11 @@ func warmFor(provider string, last, now int64) time.Duration {
 	if !known || last == 0 {
 		return 0
 	}
-	age := time.Duration(max(now-last, 0)) * time.Microsecond
-	return max(p.lifetime()-age, 0)
+	age := max(now-last, 0)
+	if age >= p.lifetime().Microseconds() {
+		return 0
+	}
+	return p.lifetime() - time.Duration(age)*time.Microsecond
 }
 
 // payBack is after how many steps a rewrite has paid for itself that leaves
