@@ -1,8 +1,10 @@
 package loci
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,33 +26,61 @@ func (l engineLink) CopyOf(ctx context.Context, namespace string, kind store.Kin
 	return out, err
 }
 
-// copyOf is a record as a page shows it: its name above its text, as the index
-// has them, but for chunks, whose text is given as it stands in the note.
+// copyOf is a record as a page shows it; nil for a kind that pages do not show.
 func copyOf(names nameReader, r store.Stored) (*link.Copy, error) {
-	d, err := documentOf(names, r)
-	if err != nil || d == nil {
-		return nil, err
-	}
 	h := r.Head()
 	c := &link.Copy{
-		Kind: h.Kind, ID: h.ID, Scope: h.Scope, Revision: h.Revision, Title: strings.Join(d.Name, ", "), Tags: slices.Clone(h.Tags),
-		Source: string(kindOf(h.Kind)), Created: h.Created, Updated: h.Updated,
+		Kind: h.Kind, ID: h.ID, Scope: h.Scope, Revision: h.Revision, Tags: slices.Clone(h.Tags), Source: string(kindOf(h.Kind)),
+		Created: h.Created, Updated: h.Updated,
 	}
-	pieces := d.Text
-	if chunk, ok := r.(*store.Chunk); ok {
-		c.Title, c.Source, pieces = noteTitle(chunk.NotePath), chunkSource(chunk), []string{chunk.Content}
-	}
-	kept := make([]string, 0, len(pieces))
-	for _, p := range pieces {
-		if p = strings.TrimSpace(p); p != "" && p != c.Title {
-			kept = append(kept, p)
+	var lines []string
+	switch r := r.(type) {
+	case *store.Memory:
+		lines = []string{r.Judgment, r.Reasoning}
+	case *store.Entity:
+		c.Title, lines = r.Name, entityLines(r)
+	case *store.Relation:
+		ends, err := entityNames(names, r.Subject, r.Object)
+		if err != nil {
+			return nil, err
 		}
+		lines = []string{ends[0] + " " + r.Predicate + " " + ends[1], r.Reason}
+	case *store.Event:
+		participants, err := entityNames(names, r.Participants...)
+		if err != nil {
+			return nil, err
+		}
+		c.Title, lines = r.Name, []string{r.Summary, strings.Join(participants, ", "), r.Reason}
+	case *store.Chunk:
+		c.Title, c.Source, lines = noteTitle(r.NotePath), chunkSource(r), []string{r.Content}
+	default:
+		return nil, nil
 	}
-	c.Content = strings.Join(kept, "\n")
-	if c.Content == "" {
-		c.Content = c.Title
-	}
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.TrimSpace(line) == "" })
+	c.Content = cmp.Or(strings.Join(lines, "\n"), c.Title)
 	return c, nil
+}
+
+// entityLines are an entity's summary, its other names, and its attributes, each
+// in a line.
+func entityLines(e *store.Entity) []string {
+	lines := []string{e.Summary, strings.Join(e.Aliases, ", ")}
+	attributes := attributesOf(e)
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		lines = append(lines, name+": "+strings.Join(attributes[name], ", "))
+	}
+	return lines
+}
+
+func entityNames(names nameReader, ids ...int64) (out []string, err error) {
+	for _, id := range ids {
+		name, err := names.EntityName(id)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, name)
+	}
+	return out, nil
 }
 
 // chunkSource names the lines of a note that a chunk holds, such as
