@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/loci-memory/loci"
 )
 
 // model is what a scope should be, in the simplest way: every number is worked
@@ -27,6 +29,16 @@ type model struct {
 	causes      []Operation
 	checkpoints []modelCheckpoint
 	made        int64 // pages ever made, for their order
+	policy      modelPolicy
+	// What policy_tick counted, and the greatest turn that it was given.
+	turns, turnsAtRun, lastTurn int64
+}
+
+type modelPolicy struct {
+	mode              string
+	everyN            int64
+	threshold, target int // per cent of the budget
+	keep              int
 }
 
 type modelText struct {
@@ -49,7 +61,8 @@ type modelPage struct {
 	hits      int64
 	evicted   int64 // turn of the last eviction, -1
 	protected int64
-	copyOf    string // "kind:id" of the record, "" for a page of its own
+	folded    [2]int64 // of a milestone: the places that it stands for
+	copyOf    string   // "kind:id" of the record, "" for a page of its own
 }
 
 type modelRevision struct {
@@ -62,12 +75,13 @@ type modelRevision struct {
 }
 
 type modelCheckpoint struct {
-	id    string
+	id    loci.ID
 	pages map[string]modelPage // as they were; their last revision is the current one
 }
 
 func newModel(budget int, count func(string) int) *model {
-	return &model{budget: budget, count: count, pages: map[string]*modelPage{}, nextSeq: 1, nextPlace: 1}
+	return &model{budget: budget, count: count, pages: map[string]*modelPage{}, nextSeq: 1, nextPlace: 1, lastTurn: -1,
+		policy: modelPolicy{"manual", 10, 80, 60, 3}}
 }
 
 // clone is a copy that an operation may spoil.

@@ -13,36 +13,33 @@ import (
 // TestScopeModel runs random sequences of operations on a scope and on the model
 // of one. After every step all must be the same, and what must always hold, hold.
 func TestScopeModel(t *testing.T) {
-	for _, c := range []struct {
-		name    string
+	measures := []struct {
 		counter Counter
 		budgets []int
 	}{
-		{"bytes", nil, []int{400, 700, 1200, 3000}},
-		{"lines", lineTokens{}, []int{128, 180, 300, 800}},
-		{"text", textTokens{}, []int{128, 160, 220, 500}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			rapid.Check(t, func(rt *rapid.T) {
-				dir, err := os.MkdirTemp(t.TempDir(), "db")
-				if err != nil {
-					rt.Fatal(err)
-				}
-				budget := rapid.SampledFrom(c.budgets).Draw(rt, "budget")
-				w := newWorld(rt, dir, Config{Scope: Scope{"project", "session"}, Budget: &budget, Counter: c.counter})
-				// rapid ends a run that fails by a panic; the store must not stay open.
-				defer func() {
-					if w.db != nil {
-						w.db.Close()
-					}
-				}()
-				p := &player{world: w, rt: rt, budgets: c.budgets}
-				rt.Repeat(p.actions())
-				w.close()
-				w.db = nil
-			})
-		})
+		{nil, []int{400, 700, 1200, 3000}},
+		{lineTokens{}, []int{128, 180, 300, 800}},
+		{textTokens{}, []int{128, 160, 220, 500}},
 	}
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "db")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		c := measures[rapid.IntRange(0, len(measures)-1).Draw(rt, "measure")]
+		budget := rapid.SampledFrom(c.budgets).Draw(rt, "budget")
+		w := newWorld(rt, dir, Config{Scope: Scope{"project", "session"}, Budget: &budget, Counter: c.counter})
+		// rapid ends a run that fails by a panic; the store must not stay open.
+		defer func() {
+			if w.db != nil {
+				w.db.Close()
+			}
+		}()
+		p := &player{world: w, rt: rt, budgets: c.budgets}
+		rt.Repeat(p.actions())
+		w.close()
+		w.db = nil
+	})
 }
 
 // player draws operations.
@@ -54,12 +51,31 @@ type player struct {
 
 func (p *player) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"write":       func(*rapid.T) { p.write() },
-		"rewrite":     func(*rapid.T) { p.rewrite() },
-		"publish":     func(*rapid.T) { p.publishSome() },
-		"reopen":      func(*rapid.T) { p.reopen() },
-		"reconfigure": func(*rapid.T) { p.reconfigure() },
-		"later":       func(*rapid.T) { p.clock.at = p.clock.at.Add(1e9) },
+		"write":         func(*rapid.T) { p.write() },
+		"rewrite":       func(*rapid.T) { p.rewrite() },
+		"publish":       func(*rapid.T) { p.publishSome() },
+		"reopen":        func(*rapid.T) { p.reopen() },
+		"reconfigure":   func(*rapid.T) { p.reconfigure() },
+		"read":          func(*rapid.T) { p.read() },
+		"history":       func(*rapid.T) { p.history() },
+		"page in":       func(*rapid.T) { p.pageIn() },
+		"page out":      func(*rapid.T) { p.pageOut() },
+		"unpin":         func(*rapid.T) { p.unpin() },
+		"forget":        func(*rapid.T) { p.forget() },
+		"search":        func(*rapid.T) { p.search() },
+		"recall":        func(*rapid.T) { p.recall() },
+		"look":          func(*rapid.T) { p.look() },
+		"record usage":  func(*rapid.T) { p.recordUsage() },
+		"compact":       func(*rapid.T) { p.compact() },
+		"ingest":        func(*rapid.T) { p.ingest() },
+		"fold":          func(*rapid.T) { p.fold() },
+		"checkpoint":    func(*rapid.T) { p.checkpoint() },
+		"restore":       func(*rapid.T) { p.restore() },
+		"set policy":    func(*rapid.T) { p.setPolicy() },
+		"policy tick":   func(*rapid.T) { p.policyTick() },
+		"remember":      func(*rapid.T) { p.remember() },
+		"change record": func(*rapid.T) { p.changeRecord() },
+		"later":         func(*rapid.T) { p.clock.at = p.clock.at.Add(1e9) },
 	}
 }
 
@@ -217,6 +233,8 @@ func (m *model) write(id string, req *WriteRequest) (changed bool, evicted []str
 		return false, nil, ErrInvalidArgument
 	case p == nil && expected != 0:
 		return false, nil, ErrNotFound
+	case p != nil && p.copyOf != "":
+		return false, nil, ErrInvalidArgument
 	case p != nil && (req.ExpectedVersion == nil || expected != p.current().version):
 		return false, nil, ErrVersionConflict
 	}
@@ -328,23 +346,21 @@ func (p *player) publishSome() {
 
 // reopen closes the store and opens it: all must be as it was.
 func (p *player) reopen() {
-	before := p.m.clone()
+	p.reopenStore()
+	p.check("reopen", p.m)
+}
+
+func (p *player) reopenStore() {
 	p.world.close()
 	p.open(Config{Scope: p.scope})
-	p.inside(func(s *scope) {
-		if s.stored == nil { // nothing was written: the budget is the default one again
-			return
-		}
-		if s.state.Tick != p.m.tick {
-			p.t.Fatalf("the tick was %d and is %d", p.m.tick, s.state.Tick)
-		}
-	})
-	if used := p.used(); !used {
-		p.cs = nil
-		p.world.db.Close()
-		p.open(Config{Scope: p.scope, Budget: &p.m.budget, Counter: p.counter()})
+	if p.used() {
+		return
 	}
-	p.check("reopen", before)
+	// Nothing was stored, so the budget would be the default one.
+	if err := p.db.Close(); err != nil {
+		p.t.Fatalf("close: %v", err)
+	}
+	p.open(Config{Scope: p.scope, Budget: &p.m.budget, Counter: p.counter()})
 }
 
 // used says whether anything is stored of the scope.
