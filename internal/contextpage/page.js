@@ -2,6 +2,9 @@
 
 const causes = (event) => (event.operations ?? []).map((o) => (o.page_id ? `${o.operation} ${o.page_id}` : o.operation)).join(", ") || "–";
 
+// Of the first text all is new; its figures are held against nothing.
+const fresh = (event) => (event.first ? event.text_bytes : event.rewritten_bytes);
+
 function prefixBadge(event) {
   if (event.first) return badge("", t("intact.first"));
   return event.prefix_intact ? badge("good", t("intact.yes")) : badge("bad", t("intact.no"));
@@ -25,18 +28,18 @@ function timeline() {
       axis: [[top, num(most)], [zero, "0"], ...(lost ? [[height - 8, "−" + num(lost)]] : [])],
       backdrop: (width) => draw("line", { class: "axis", x1: 0, x2: width, y1: zero, y2: zero }),
       column: (e, x, w) => {
-        const common = e.common_bytes * scale, fresh = e.rewritten_bytes > 0 || e.first ? (e.text_bytes - e.common_bytes) * scale : 0;
+        const common = e.common_bytes * scale, anew = fresh(e) * scale;
         const broken = !e.prefix_intact && !e.first;
         return [
           bar("reused", x, zero - common, w, common),
-          bar("written", x, zero - common - fresh, w, fresh),
+          bar("written", x, zero - common - anew, w, anew),
           bar("lost", x, zero, w, e.invalidated_bytes * scale),
           broken && draw("path", { class: "fill-lost", d: `M${x + w / 2 - 4} 2h8l-4 8z` }),
         ];
       },
       read: (e) => [
         el("b", {}, t("timeline.read", { generation: num(e.generation) })), " · ", time(e.at_us), " ", prefixBadge(e), el("br"),
-        t("timeline.sum", { common: num(e.common_bytes), rewritten: num(e.rewritten_bytes), invalidated: num(e.invalidated_bytes) }), el("br"),
+        t("timeline.sum", { common: num(e.common_bytes), rewritten: num(fresh(e)), invalidated: num(e.invalidated_bytes) }), el("br"),
         el("code", {}, named(causes(e))),
       ],
     }),
