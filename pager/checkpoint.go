@@ -48,12 +48,7 @@ func (cs *Store) Checkpoint(ctx context.Context, req CheckpointRequest) (*Checkp
 	var made *store.Checkpoint
 	err := cs.mutate(ctx, op, func(c *change) error {
 		made = &store.Checkpoint{Label: req.Label, At: c.now}
-		err := c.scope.heads(ctx, func(h *store.PageHead) {
-			made.Pages = append(made.Pages, store.CheckpointPage{
-				ID: h.ID, Version: h.Version, Tier: h.Tier, Outline: h.Outline, Seq: h.Seq, Admission: h.Admission,
-			})
-		})
-		if err != nil {
+		if err := c.scope.places(ctx, func(p store.CheckpointPage) { made.Pages = append(made.Pages, p) }); err != nil {
 			return err
 		}
 		c.then(func(tx *store.WriteTx) error {
@@ -68,15 +63,15 @@ func (cs *Store) Checkpoint(ctx context.Context, req CheckpointRequest) (*Checkp
 	return &CheckpointResult{Checkpoint: infoOf(made)}, nil
 }
 
-// heads calls fn with every page of the scope as it is stored, without its text,
-// by ascending record.
-func (s *scope) heads(ctx context.Context, fn func(*store.PageHead)) error {
+// places calls fn with every page of the scope as it is stored, by ascending
+// record.
+func (s *scope) places(ctx context.Context, fn func(store.CheckpointPage)) error {
 	if s.stored == nil {
 		return nil
 	}
 	return s.reg.link.Read(ctx, func(tx *store.ReadTx) error {
-		err := tx.PageHeads(s.stored.ID, 0, 0, func(h *store.PageHead) bool {
-			fn(h)
+		err := tx.PagePlaces(s.stored.ID, func(p store.CheckpointPage) bool {
+			fn(p)
 			return ctx.Err() == nil
 		})
 		if err == nil {

@@ -97,26 +97,20 @@ func (r *restorer) checkpoint(id int64) (pages []store.CheckpointPage, err error
 // restore compares all pages with those of a checkpoint, both by ascending
 // record, and brings back those that differ. The rest are not even read.
 func (r *restorer) restore(then []store.CheckpointPage) error {
-	type pair struct {
-		now  store.PageHead
-		then *store.CheckpointPage // nil for a page made later
-	}
-	var differ []pair
-	err := r.scope.heads(r.ctx, func(h *store.PageHead) {
-		for len(then) > 0 && then[0].ID < h.ID {
+	var differ []store.CheckpointPage // as they are to be
+	err := r.scope.places(r.ctx, func(now store.CheckpointPage) {
+		for len(then) > 0 && then[0].ID < now.ID {
 			r.out.Forgotten = append(r.out.Forgotten, loci.ID(then[0].ID))
 			then = then[1:]
 		}
-		var was *store.CheckpointPage
-		if len(then) > 0 && then[0].ID == h.ID {
-			was, then = &then[0], then[1:]
+		// A page made later goes to the archive as it is.
+		to := store.CheckpointPage{ID: now.ID, Version: now.Version, Tier: store.TierArchived}
+		if len(then) > 0 && then[0].ID == now.ID {
+			to, then = then[0], then[1:]
 		}
-		if was != nil && *was == (store.CheckpointPage{
-			ID: h.ID, Version: h.Version, Tier: h.Tier, Outline: h.Outline, Seq: h.Seq, Admission: h.Admission,
-		}) || was == nil && h.Tier == store.TierArchived {
-			return
+		if now != to {
+			differ = append(differ, to)
 		}
-		differ = append(differ, pair{*h, was})
 	})
 	if err != nil {
 		return err
@@ -125,25 +119,43 @@ func (r *restorer) restore(then []store.CheckpointPage) error {
 		r.out.Forgotten = append(r.out.Forgotten, loci.ID(p.ID))
 	}
 	for i := range differ {
-		p, err := r.lookup(differ[i].now.PageID)
+		p, err := r.resident(differ[i].ID)
 		if err != nil {
 			return err
 		}
 		if p == nil {
 			continue // removed from outside just now, which the commit finds
 		}
-		was, then := p.PageRevision, differ[i].then
-		if then == nil {
-			then = &store.CheckpointPage{Version: p.Version, Tier: store.TierArchived}
-		}
-		if p, err = r.revert(p, then.Version); err != nil {
+		was := p.PageRevision
+		if p, err = r.revert(p, differ[i].Version); err != nil {
 			return err
 		}
-		if err := r.put(p, then, &was); err != nil {
+		if err := r.put(p, &differ[i], &was); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// resident gives a page by its record, nil when there is none.
+func (r *restorer) resident(id int64) (p *resident, err error) {
+	for _, list := range [][]*resident{r.window.core, r.window.working} {
+		for _, p := range list {
+			if p.ID == id {
+				r.pages[p.PageID] = p
+				return p, nil
+			}
+		}
+	}
+	err = r.scope.reg.link.Read(r.ctx, func(tx *store.ReadTx) error {
+		stored, err := tx.Page(id)
+		if stored != nil {
+			p = newResident(stored)
+			r.pages[p.PageID] = p
+		}
+		return err
+	})
+	return p, err
 }
 
 // revert gives a page the text of one of its versions as a new revision, unless

@@ -57,6 +57,7 @@ func conform(t *testing.T, open opener) {
 		{"pages", conformPages},
 		{"revisions of pages", conformPageRevisions},
 		{"heads of pages", conformPageHeads},
+		{"places of pages", conformPagePlaces},
 		{"rows of pages", conformPageRowVersion},
 		{"scopes of contexts", conformContexts},
 		{"log of a context", conformContextLog},

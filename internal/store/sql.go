@@ -275,6 +275,7 @@ const (
 	sqlPageVersion
 	sqlPageHistory
 	sqlPageRowVersion
+	sqlPagePlaces
 	sqlPageVersionLinks
 	sqlSetPageVersionLinks
 	sqlAddPageLink
