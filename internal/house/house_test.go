@@ -69,6 +69,7 @@ func TestRulesCanFail(t *testing.T) {
 		{"test kit in a test", checkLayers, "a_test.go", `import "` + Module + `/internal/testkit/crash"`, ""},
 		{"cgo", checkLayers, "internal/vec/a.go", `import "C"`, "without cgo"},
 		{"demo behind the curtain", checkLayers, "demo/a.go", `import "` + Module + `/internal/text"`, "public interface"},
+		{"demo of the context store", checkLayers, "demo/a.go", `import "` + Module + `/pager"`, ""},
 
 		{"function without doc", checkDocs, "a.go", "func F() {}", "F has no doc"},
 		{"method without doc", checkDocs, "a.go", "// T is.\ntype T[K any] struct{}\nfunc (t *T[K]) M() {}", "M has no doc"},
