@@ -85,6 +85,10 @@ func (e *Error) Is(target error) bool {
 	return ok && c == e.Code
 }
 
+// Explain gives the code and the details to surfaces, which know the codes of
+// package loci otherwise.
+func (e *Error) Explain() (reason string, details map[string]any) { return string(e.Code), e.Details }
+
 // Unwrap gives the error as package loci has it, whose code every surface knows.
 func (e *Error) Unwrap() error {
 	outer := &loci.Error{Code: e.Code.outer(), Field: e.Field, Message: e.Message, Err: e.Err}

@@ -122,3 +122,33 @@ func indirect(t reflect.Type) reflect.Type {
 func closed(s *jsonschema.Schema) bool {
 	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
 }
+
+// AllowNull loosens the schema of an answer of type t: a pointer to a number, a
+// word or a flag that is written even when it is nil may be null, and a schema
+// says so by naming no type.
+func AllowNull(s *jsonschema.Schema, t reflect.Type) {
+	t = indirect(t)
+	switch t.Kind() {
+	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			p := s.Properties[name]
+			if f.Anonymous || p == nil {
+				continue
+			}
+			if f.Type.Kind() == reflect.Pointer && p.Properties == nil && !strings.Contains(options, "omit") {
+				s.Properties[name] = &jsonschema.Schema{Description: p.Description}
+				continue
+			}
+			AllowNull(p, f.Type)
+		}
+	case reflect.Slice, reflect.Array:
+		if s.Items != nil {
+			AllowNull(s.Items, t.Elem())
+		}
+	case reflect.Map:
+		if s.AdditionalProperties != nil {
+			AllowNull(s.AdditionalProperties, t.Elem())
+		}
+	}
+}
