@@ -75,6 +75,15 @@ type Failure struct {
 	Operation string    `json:"operation,omitempty"`
 	Field     string    `json:"field,omitempty"`
 	Message   string    `json:"message"`
+	// Reason is the context store's own code, which says more than Code.
+	Reason  string         `json:"reason,omitempty"`
+	Details map[string]any `json:"details,omitempty"` // figures of a reason
+}
+
+// explained is an error that has a finer code than those of package loci.
+type explained interface {
+	error
+	Explain() (reason string, details map[string]any)
 }
 
 // FailureOf takes err apart. A coded error may wrap another one: their messages
@@ -99,6 +108,9 @@ func FailureWithCause(err error) Failure {
 func failureOf(err error) (Failure, error) {
 	o := OutcomeOf(err)
 	f := Failure{Code: o.Code}
+	if e, ok := errors.AsType[explained](err); ok {
+		f.Reason, f.Details = e.Explain()
+	}
 	cause := err
 	var messages []string
 	for {

@@ -22,5 +22,9 @@ func GoOnly() map[string]string {
 		"DB.UnregisterReranker":             "belongs to the model",
 		"EmbeddingStore.RegisterEmbedder":   "takes a model; the command line binds one with --embedder",
 		"EmbeddingStore.UnregisterEmbedder": "belongs to the model",
+
+		"Store.Scope":         "what the handle was opened with; a row names its scope itself",
+		"Store.Dispatch":      "the same operations by name, for a host that is bound to one scope",
+		"Store.DispatchModel": "Dispatch for calls of a model; a surface for models is bound to one scope",
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -48,6 +49,16 @@ type Operation struct {
 	input, output *jsonschema.Schema
 	check         func(raw []byte) error
 	call          func(ctx context.Context, db *loci.DB, raw []byte) (any, error)
+	coded         func(error) error // gives errors codes of the operation's own; nil for none
+}
+
+// failed names the operation on an error.
+func (o *Operation) failed(err error) error {
+	err = errs.WithOp(o.Name, err)
+	if o.coded != nil {
+		err = o.coded(err)
+	}
+	return err
 }
 
 // validator is an input with rules beyond its form. The store's own rules are
@@ -72,6 +83,7 @@ func Define[In, Out any](spec Spec, handler func(context.Context, *loci.DB, In) 
 	if err != nil {
 		panic("op: " + spec.Name + ": " + err.Error())
 	}
+	strictjson.AllowNull(out, reflect.TypeFor[Out]())
 	read := func(raw []byte) (v In, err error) {
 		if err = decode(in, raw, &v); err == nil {
 			if own, ok := any(v).(validator); ok {
@@ -107,26 +119,26 @@ func (o *Operation) OutputSchema() *jsonschema.Schema { return o.output.CloneSch
 
 // Check says whether raw would be taken as input, without running anything. The
 // store may still refuse what it asks for.
-func (o *Operation) Check(raw []byte) error { return o.check(raw) }
+func (o *Operation) Check(raw []byte) error { return o.failed(o.check(raw)) }
 
 // CheckPartial is Check for input that is not complete yet: a surface may add
 // top-level fields afterwards.
 func (o *Operation) CheckPartial(raw []byte) error {
-	return errs.WithOp(o.Name, strictjson.CheckPartial(o.input, raw))
+	return o.failed(strictjson.CheckPartial(o.input, raw))
 }
 
 // Call runs the operation: JSON in, JSON out. Empty input stands for {}.
 func (o *Operation) Call(ctx context.Context, db *loci.DB, raw []byte) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, errs.WithOp(o.Name, err)
+		return nil, o.failed(err)
 	}
 	res, err := o.call(ctx, db, raw)
 	if err != nil {
-		return nil, err
+		return nil, o.failed(err)
 	}
 	out, err := encode(res)
 	if err != nil {
-		return nil, errs.WithOp(o.Name, errs.Wrap(errs.Storage, err, "the result has no JSON form"))
+		return nil, o.failed(errs.Wrap(errs.Storage, err, "the result has no JSON form"))
 	}
 	return out, nil
 }
@@ -175,6 +187,7 @@ var defaultTable = sync.OnceValue(func() *Table {
 	ops = append(ops, noteOps()...)
 	ops = append(ops, searchOps()...)
 	ops = append(ops, embeddingOps()...)
+	ops = append(ops, contextOps()...)
 	ops = append(ops, storeOps()...)
 	return NewTable(ops...)
 })

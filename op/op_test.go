@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/pager"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -51,11 +52,11 @@ var goNil = regexp.MustCompile(`\b[Nn]il\b`)
 
 var identifier = regexp.MustCompile(`\b[A-Z][A-Za-z0-9]+\b`)
 
-// stringConstants gives the root's string constants, quoted: a description is
+// stringConstants gives a package's string constants, quoted: a description is
 // read by people who do not know the Go names.
-func stringConstants(t *testing.T) map[string]string {
+func stringConstants(t *testing.T, dir string) map[string]string {
 	consts := map[string]string{}
-	files, err := filepath.Glob("../*.go")
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +80,15 @@ func stringConstants(t *testing.T) map[string]string {
 // TestFieldDocs keeps fielddocs.json equal to the comments in the source.
 func TestFieldDocs(t *testing.T) {
 	docs := map[string]string{}
-	consts := stringConstants(t)
-	for pkg, dir := range map[string]string{"loci": "..", "op": "."} {
+	root := stringConstants(t, "..")
+	for pkg, dir := range map[string]string{"loci": "..", "op": ".", "pager": "../pager"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
+		}
+		consts := maps.Clone(root)
+		if pkg == "pager" {
+			maps.Copy(consts, stringConstants(t, dir))
 		}
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
@@ -214,6 +219,7 @@ func TestEveryMethod(t *testing.T) {
 		"NoteStore":   reflect.TypeFor[*loci.NoteStore](),
 
 		"EmbeddingStore": reflect.TypeFor[*loci.EmbeddingStore](),
+		"Store":          reflect.TypeFor[*pager.Store](),
 	} {
 		for m := range typ.Methods() {
 			methods[name+"."+m.Name] = true
@@ -282,11 +288,11 @@ func TestFailureOf(t *testing.T) {
 	inner := &loci.Error{Code: loci.ErrIO, Field: "path", Message: "could not be read", Err: os.ErrPermission}
 	outer := &loci.Error{Code: loci.ErrIO, Op: "notes.upsert", Message: "the note", Err: inner}
 	want := Failure{Code: loci.ErrIO, Operation: "notes.upsert", Field: "path", Message: "the note: could not be read"}
-	if got := FailureOf(outer); got != want {
+	if got := FailureOf(outer); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 	want.Message += ": permission denied"
-	if got := FailureWithCause(outer); got != want {
+	if got := FailureWithCause(outer); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 	if got := FailureOf(context.Canceled); got.Code != loci.ErrCanceled || got.Message == "" {

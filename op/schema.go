@@ -16,6 +16,7 @@ import (
 func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 	special := strictjson.Types()
 	special[reflect.TypeFor[Match]()] = strictjson.Words(string(matchName), string(matchNone))
+	contextTypes(special)
 	return special
 }
 

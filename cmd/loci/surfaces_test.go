@@ -230,12 +230,14 @@ var samples = []sample{
 
 // in gives the sample with a folder for its files in the place of {tmp}, and the
 // folder beside it that holds notes in the place of {notes}. {note} is the id of
-// the note that was written last, {note+1} that of its first chunk.
-func (s sample) in(folder string, note int) sample {
+// the note that was written last, {note+1} that of its first chunk, {checkpoint}
+// that of the checkpoint that was made last.
+func (s sample) in(folder string, note int, checkpoint string) sample {
 	notes := filepath.ToSlash(filepath.Join(filepath.Dir(folder), "notes"))
 	fill := func(text string) string {
 		return strings.NewReplacer("{tmp}", filepath.ToSlash(folder), "{notes}", notes,
-			"{note}", fmt.Sprint(note), "{note+1}", fmt.Sprint(note+1), "{note+2}", fmt.Sprint(note+2)).Replace(text)
+			"{note}", fmt.Sprint(note), "{note+1}", fmt.Sprint(note+1), "{note+2}", fmt.Sprint(note+2),
+			"{checkpoint}", checkpoint).Replace(text)
 	}
 	s.want = fill(s.want)
 	s.input, s.args = fill(s.input), slices.Clone(s.args)
@@ -287,7 +289,7 @@ func TestEverySurface(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	sampled := map[string]bool{}
-	note := 0
+	note, checkpoint := 0, ""
 	files := t.TempDir()
 	for name, text := range map[string]string{"harbour/log.md": "# Log\n\nThe *walrus* came back.\n", "crew.md": "Nobody.", "bad.md": "\xff\xfe\xfd"} {
 		path := filepath.Join(files, "notes", filepath.FromSlash(name))
@@ -300,14 +302,14 @@ func TestEverySurface(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, s := range samples {
+	for _, s := range slices.Concat(samples, contextSamples) {
 		o, ok := op.Default().Lookup(s.op)
 		if !ok {
 			t.Fatalf("there is no operation %s", s.op)
 		}
 		name := s.op + " " + s.input
-		onCLI := s.in(filepath.Join(files, "cli"), note)
-		s = s.in(filepath.Join(files, "http"), note)
+		onCLI := s.in(filepath.Join(files, "cli"), note, checkpoint)
+		s = s.in(filepath.Join(files, "http"), note, checkpoint)
 		args := onCLI.args
 		if len(args) == 0 {
 			args = []string{"call", s.op, onCLI.input}
@@ -335,6 +337,9 @@ func TestEverySurface(t *testing.T) {
 			if note, err = strconv.Atoi(id); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if made, ok := fromHTTP.Result.(map[string]any); ok && s.op == "context.checkpoint" {
+			checkpoint = made["checkpoint"].(map[string]any)["checkpoint_id"].(string)
 		}
 		raw, err := marshal(fromHTTP.Result)
 		if err != nil {
@@ -452,7 +457,8 @@ func askHTTP(t *testing.T, url string, s sample) answer {
 	if err := json.Unmarshal(raw, &p); err != nil || p.Status != resp.StatusCode || p.Status != op.OutcomeOf(p.Code).Status {
 		t.Errorf("%s: %v: %s", s.op, err, raw)
 	}
-	return answer{Failure: op.Failure{Code: p.Code, Operation: p.Operation, Field: p.Field, Message: p.Detail}}
+	return answer{Failure: op.Failure{Code: p.Code, Operation: p.Operation, Field: p.Field, Message: p.Detail,
+		Reason: p.Reason, Details: p.Details}}
 }
 
 // decode keeps number literals, so that equal means equal to the letter.

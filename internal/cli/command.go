@@ -20,13 +20,20 @@ func (a *App) addOperations(root *cobra.Command) {
 			name = rest
 			if parent, ok = groups[group]; !ok {
 				parent = &cobra.Command{Use: group, Short: "Operations on " + group, GroupID: groupStore}
+				if group == "context" {
+					parent.Short, parent.Long = "Operations on an agent's context window", contextLong
+					parent.AddCommand(a.contextDemoCommand())
+				}
 				groups[group] = parent
 				root.AddCommand(parent)
 			}
 		}
 		cmd := a.operationCommand(o, kebab(name))
-		if o.Name == "graph.import_text" {
+		switch o.Name {
+		case "graph.import_text":
 			cmd = a.importTextCommand(o, kebab(name))
+		case "context.dashboard":
+			cmd = a.dashboardCommand(o, kebab(name))
 		}
 		if strings.Contains(name, "_") {
 			cmd.Aliases = []string{name}

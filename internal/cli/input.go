@@ -56,7 +56,7 @@ func newInputFlags(cmd *cobra.Command, o *op.Operation, schema *jsonschema.Schem
 	for _, name := range schema.PropertyOrder {
 		s := schema.Properties[name]
 		switch {
-		case isDomain(name) || slices.Contains(o.Positional, name):
+		case isScope(o, name) || slices.Contains(o.Positional, name):
 		case s.Type == "object" && len(s.Properties) > 0:
 			objects = append(objects, name)
 		default:
@@ -168,6 +168,10 @@ func (a *App) operationInput(cmd *cobra.Command, o *op.Operation, in *inputFlags
 		if base, err = a.readInput(cmd.Context(), in.input); err != nil {
 			return nil, err
 		}
+	case isContext(o) && (len(o.Positional) > 0 || len(args) == 0):
+		if base, args, err = a.contextInput(cmd.Context(), args); err != nil {
+			return nil, err
+		}
 	case len(o.Positional) == 0 && len(args) == 1 && takesJSON:
 		if base, err = a.readInput(cmd.Context(), args[0]); err != nil {
 			return nil, err
@@ -268,7 +272,7 @@ func (a *App) fillDefaults(o *op.Operation, schema *jsonschema.Schema, raw []byt
 	if err != nil {
 		return nil, err
 	}
-	if set == nil && d.empty() {
+	if set == nil && d.empty() && !isContext(o) {
 		return raw, nil
 	}
 	m := map[string]json.RawMessage{}
@@ -281,6 +285,12 @@ func (a *App) fillDefaults(o *op.Operation, schema *jsonschema.Schema, raw []byt
 		if err := set(m); err != nil {
 			return nil, err
 		}
+	}
+	if isContext(o) {
+		if err := a.fillContext(m, d, schema); err != nil {
+			return nil, err
+		}
+		return marshal(m)
 	}
 	// Where a deletion must name what goes, only what was typed counts.
 	if schema.Properties["all"] != nil && string(m["all"]) != "true" {

@@ -230,11 +230,11 @@ func (m *Model) has(ctx context.Context, db *loci.DB) (bool, error) {
 
 // What an operation has to do with models.
 func searches(name string) bool {
-	return slices.Contains([]string{"recall", "search", "search_with_context", "search_preset"}, name)
+	return contextSearches(name) || slices.Contains([]string{"recall", "search", "search_with_context", "search_preset"}, name)
 }
 
 func writesText(name string) bool {
-	return strings.HasPrefix(name, "memories.upsert") ||
+	return strings.HasPrefix(name, "memories.upsert") || contextWrites(name) ||
 		slices.Contains([]string{"remember", "graph.apply_batch", "graph.import_text", "notes.upsert_file", "notes.sync_dir"}, name)
 }
 
@@ -270,7 +270,7 @@ func (a *App) bindFor(ctx context.Context, db *loci.DB, name string, raw json.Ra
 			return release, errs.Invalid("embedder", "is none: choose one with --embedder, LOCI_EMBEDDER or the configuration file")
 		case m != nil:
 			closers = append(closers, m.Close)
-			if err := a.bindOne(ctx, db, m, sync); err != nil {
+			if err := a.bindOne(ctx, db, m, name, raw); err != nil {
 				return release, err
 			}
 		}
@@ -287,8 +287,8 @@ func (a *App) bindFor(ctx context.Context, db *loci.DB, name string, raw json.Ra
 	return release, nil
 }
 
-func (a *App) bindOne(ctx context.Context, db *loci.DB, m *Model, must bool) error {
-	if must {
+func (a *App) bindOne(ctx context.Context, db *loci.DB, m *Model, name string, raw json.RawMessage) error {
+	if name == "embeddings.sync" {
 		return m.Bind(ctx, db)
 	}
 	switch has, err := m.has(ctx, db); {
@@ -299,7 +299,13 @@ func (a *App) bindOne(ctx context.Context, db *loci.DB, m *Model, must bool) err
 		if err != nil {
 			return err
 		}
-		on, err := db.Embeddings().NamespaceVectorization(ctx, a.settings.get("namespace").Value)
+		namespace := a.settings.get("namespace").Value
+		if contextSearches(name) {
+			if namespace, err = contextNamespace(raw); err != nil {
+				return err
+			}
+		}
+		on, err := db.Embeddings().NamespaceVectorization(ctx, namespace)
 		if err == nil && on && h.RecordCount > 0 {
 			a.Note("Searched without vectors, for there are none of %s yet: loci embeddings sync", m.Title)
 		}

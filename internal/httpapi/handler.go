@@ -311,6 +311,9 @@ type Problem struct {
 	Code      loci.Code `json:"code"`
 	Operation string    `json:"operation,omitempty"`
 	Field     string    `json:"field,omitempty"`
+	Reason    string    `json:"reason,omitempty"` // the context store's own code
+
+	Details map[string]any `json:"details,omitempty"` // figures of the reason
 }
 
 // fail answers with an operation's error and logs what is the server's fault,
@@ -324,13 +327,14 @@ func (h *handler) fail(w http.ResponseWriter, err error) {
 
 func (h *handler) problem(w http.ResponseWriter, err error) {
 	o, f := op.OutcomeOf(err), op.FailureOf(err)
-	p := Problem{Title: o.Title, Status: o.Status, Detail: f.Message, Code: f.Code, Operation: f.Operation, Field: f.Field}
+	p := Problem{Title: o.Title, Status: o.Status, Detail: f.Message, Code: f.Code, Operation: f.Operation, Field: f.Field,
+		Reason: f.Reason, Details: f.Details}
 	if r, ok := errors.AsType[refusal](err); ok {
 		p.Status, p.Title = r.status, r.title
 	}
 	p.Type = "urn:loci:error:" + string(p.Code)
 	raw, err := json.Marshal(p)
-	if err != nil { // strings and a number: it cannot be
+	if err != nil { // strings and numbers: it cannot be
 		raw = []byte("{}")
 	}
 	writeJSON(w, p.Status, "application/problem+json", raw)
