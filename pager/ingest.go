@@ -56,6 +56,10 @@ func (cs *Store) Ingest(ctx context.Context, req IngestRequest) (*IngestResult, 
 	if err != nil {
 		return nil, withOp(op, err)
 	}
+	prepared, err := cs.prepare(ctx, op, d)
+	if err != nil {
+		return nil, withOp(op, err)
+	}
 	var out *IngestResult
 	err = cs.mutate(ctx, op, func(c *change) error {
 		ids, err := c.freshPageIDs(len(d.pieces))
@@ -68,7 +72,8 @@ func (cs *Store) Ingest(ctx context.Context, req IngestRequest) (*IngestResult, 
 			pages[i] = d.page(id, out.IngestID, int64(i))
 			out.Pages[i] = IngestedPage{PageID: id, Version: 1, Ordinal: int64(i), Bytes: len(d.pieces[i])}
 		}
-		return c.archive(pages)
+		c.archive(pages, prepared)
+		return nil
 	}, nil)
 	if err != nil {
 		return nil, err
@@ -165,18 +170,14 @@ func (c *change) freshPageIDs(n int) ([]string, error) {
 	return ids, err
 }
 
-// archive adds many pages of fresh page ids to the archive. Nothing of them is
-// rendered, and the ledger tells of none of them.
-func (c *change) archive(pages []*store.Page) error {
+// archive adds many pages of fresh page ids to the archive, which were analysed
+// for the index before. Nothing of them is rendered, and the ledger tells of none
+// of them.
+func (c *change) archive(pages []*store.Page, prepared []*index.Prepared) {
 	for _, p := range pages {
 		c.settleNew(p)
 	}
-	var prepared []*index.Prepared
-	c.steps = append(c.steps, func(tx *store.WriteTx) error {
-		if tx == nil { // before the transaction
-			prepared = c.prepareAll(pages)
-			return c.ctx.Err()
-		}
+	c.then(func(tx *store.WriteTx) error {
 		for i, p := range pages {
 			p.Context = c.scope.stored.ID
 			if err := tx.AddPage(p); err != nil {
@@ -188,26 +189,30 @@ func (c *change) archive(pages []*store.Page) error {
 		}
 		return nil
 	})
-	return nil
 }
 
-// prepareAll analyses pages for the index, on all processors. It stops early
-// when the operation is called off.
-func (c *change) prepareAll(pages []*store.Page) []*index.Prepared {
-	out := make([]*index.Prepared, len(pages))
+// prepare analyses the pages of an ingest for the index, on all processors and
+// before the scope's turn is taken: it is half of the work.
+func (cs *Store) prepare(ctx context.Context, op string, d *ingestDraft) ([]*index.Prepared, error) {
+	leave, err := cs.reg.link.Enter("context." + op)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	out := make([]*index.Prepared, len(d.pieces))
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(pages)) {
+	for range min(runtime.GOMAXPROCS(0), len(out)) {
 		workers.Go(func() {
-			for c.ctx.Err() == nil {
+			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
-				if i >= len(pages) {
+				if i >= len(out) {
 					return
 				}
-				out[i] = c.scope.reg.link.PreparePage(pages[i])
+				out[i] = cs.reg.link.PreparePage(d.page("", "", int64(i)))
 			}
 		})
 	}
 	workers.Wait()
-	return out
+	return out, ctx.Err()
 }

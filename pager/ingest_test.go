@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loci-memory/loci/internal/index"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -139,9 +140,11 @@ func TestIngestWhole(t *testing.T) {
 			p.Content = id
 			pages = append(pages, p)
 		}
-		if err := c.archive(pages); err != nil {
-			return err
+		prepared := make([]*index.Prepared, len(pages))
+		for i, p := range pages {
+			prepared[i] = c.scope.reg.link.PreparePage(p)
 		}
+		c.archive(pages, prepared)
 		c.then(func(*store.WriteTx) error { return broken })
 		return nil
 	}, nil)
