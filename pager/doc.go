@@ -10,7 +10,7 @@
 //	cs, err := pager.Open(ctx, db, pager.Config{Scope: pager.Scope{"project", "session-1"}})
 //	...
 //	_, err = cs.Write(ctx, pager.WriteRequest{Content: "what the tool found", Title: "result"})
-//	found, err := cs.Recall(ctx, pager.RecallRequest{Query: "result"})
+//	found, err := cs.Recall(ctx, pager.RecallRequest{SearchRequest: pager.SearchRequest{Query: "result"}})
 //	// found.Context.Text goes to the model.
 //
 // A scope never sees another scope's pages. All operations are methods, and
