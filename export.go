@@ -11,11 +11,11 @@ import (
 )
 
 // The format of an export: lines of JSON. The first is a header, then come
-// settings, then records by ascending id. See exportHeader and the types ending
-// in Line.
+// settings, the scopes of the context store, records by ascending id and the
+// checkpoints of the scopes. See exportHeader and the types ending in Line.
 const (
 	exportFormat  = "loci-export"
-	exportVersion = 2 // vectors came with 2
+	exportVersion = 3 // vectors came with 2, the context store with 3
 	// maxLineBytes bounds a line. Only a record with many texts of a megabyte
 	// comes near.
 	maxLineBytes = 128 << 20
@@ -39,7 +39,12 @@ type ExportReport struct {
 	Counts   map[string]int64 `json:"counts"` // records by kind
 	Settings int64            `json:"settings"`
 	Vectors  int64            `json:"vectors"`
-	Bytes    int64            `json:"bytes"`
+	// Of the context store, besides its pages, which are records:
+	Contexts    int64 `json:"contexts"`    // scopes
+	Revisions   int64 `json:"revisions"`   // of pages, before the current ones
+	LogEntries  int64 `json:"log_entries"` // of scopes
+	Checkpoints int64 `json:"checkpoints"`
+	Bytes       int64 `json:"bytes"`
 }
 
 // exportHeader is the first line of an export.
@@ -52,6 +57,7 @@ type exportHeader struct {
 	NextID       ID               `json:"next_id"` // ids below were in use once
 	ExportedAtUS int64            `json:"exported_at_us"`
 	Counts       map[string]int64 `json:"counts"` // records by kind
+	Contexts     *contextCounts   `json:"contexts,omitempty"`
 }
 
 // Every line of a record begins with its kind and goes on with the record as it
@@ -85,6 +91,8 @@ const (
 	settingSpace         = "embedding_space"
 	settingVectorization = "vectorization"
 	settingDefaultSpace  = "default_space"
+
+	settingPolicy = "context_policy"
 )
 
 type settingLine struct {
@@ -104,6 +112,8 @@ type settingLine struct {
 	Probe       []byte         `json:"probe,omitempty"` // what the model made of a fixed text, as a vector's value
 	Tier        Tier           `json:"tier,omitempty"`  // "" of the switch over all tiers
 	Enabled     *bool          `json:"enabled,omitempty"`
+
+	Policy json.RawMessage `json:"policy,omitempty"` // an object of package pager
 }
 
 // lineOf is a stored record as its line; nil for a kind that has none.
@@ -123,6 +133,8 @@ func lineOf(r store.Stored) any {
 		return chunkLine{KindChunk, Chunk{
 			Header: headerOf(&r.Record), NoteID: ID(r.NoteID), Ordinal: r.Ordinal, Offset: r.Offset, Limit: r.Limit, Content: r.Content,
 		}}
+	case *store.Page:
+		return pageLineOf(r)
 	}
 	return nil
 }
@@ -130,8 +142,8 @@ func lineOf(r store.Stored) any {
 // exportBatch is how many records are read from the truth at a time.
 const exportBatch = 500
 
-// Export writes every record, vector and setting as lines of JSON, all of one
-// snapshot.
+// Export writes every record, vector and setting, and the context store with every
+// revision of its pages, as lines of JSON, all of one snapshot.
 // Reads and writes go on meanwhile, though the store's log grows until w has
 // taken everything. Import reads it. Indexes are left out: they come back by
 // themselves.
@@ -168,13 +180,14 @@ func jsonLines(w io.Writer) *json.Encoder {
 
 // exporter is one export under way.
 type exporter struct {
-	buf    *bufio.Writer
-	enc    *json.Encoder
-	opts   *ExportOptions
-	report ExportReport
-	line   int // bytes of the line that was written last
-	spaces []*store.Space
-	values []float32
+	buf      *bufio.Writer
+	enc      *json.Encoder
+	opts     *ExportOptions
+	report   ExportReport
+	line     int // bytes of the line that was written last
+	spaces   []*store.Space
+	values   []float32
+	contexts []int64 // scopes that were written
 }
 
 // Write implements io.Writer for the encoder, which gives it a line at a time.
@@ -189,6 +202,15 @@ func (x *exporter) put(v any) error {
 		return errs.Wrap(errs.IO, err, "the export could not be written")
 	}
 	return nil
+}
+
+// bounded is put for what may be too long for a line.
+func (x *exporter) bounded(v any, what string, id int64) error {
+	err := x.put(v)
+	if err == nil && x.line > maxLineBytes {
+		err = errs.New(errs.Validation, "%s %d takes %d bytes, and a line may have %d: make a backup instead", what, id, x.line, maxLineBytes)
+	}
+	return err
 }
 
 func (x *exporter) run(ctx context.Context, e *engine, tx *store.ReadTx) error {
@@ -211,11 +233,21 @@ func (x *exporter) run(ctx context.Context, e *engine, tx *store.ReadTx) error {
 		return err
 	}
 	header.NextID = ID(next)
+	contexts, err := tx.CountContexts(namespace)
+	if err != nil {
+		return err
+	}
+	if contexts != (store.ContextCounts{}) {
+		header.Contexts = new(contextCounts(contexts))
+	}
 	x.report.Revision, x.report.Counts = header.Revision, header.Counts
 	if err := x.put(header); err != nil {
 		return err
 	}
 	if err := x.settings(tx, namespace); err != nil {
+		return err
+	}
+	if err := x.contextScopes(tx, namespace); err != nil {
 		return err
 	}
 	if !x.opts.NoVectors {
@@ -228,6 +260,12 @@ func (x *exporter) run(ctx context.Context, e *engine, tx *store.ReadTx) error {
 	}
 	if x.report.Records != total {
 		return errs.New(errs.Storage, "the database is damaged: %d records are counted, %d can be read: restore a backup", total, x.report.Records)
+	}
+	if err := x.checkpoints(tx); err != nil {
+		return err
+	}
+	if n := (store.ContextCounts{Scopes: x.report.Contexts, Revisions: x.report.Revisions, Log: x.report.LogEntries, Checkpoints: x.report.Checkpoints}); n != contexts {
+		return errs.New(errs.Storage, "the database is damaged: of the context store less can be read than is counted: restore a backup")
 	}
 	return errs.Wrap(errs.IO, x.buf.Flush(), "the export could not be written")
 }
@@ -254,13 +292,13 @@ func (x *exporter) records(ctx context.Context, tx *store.ReadTx, namespace stri
 			if line == nil {
 				return errs.New(errs.Validation, "records of kind %s cannot be exported: make a backup instead", kindOf(r.Head().Kind))
 			}
-			if err := x.put(line); err != nil {
+			if err := x.bounded(line, "record", r.Head().ID); err != nil {
 				return err
 			}
-			if x.line > maxLineBytes {
-				return errs.New(errs.Validation, "record %d takes %d bytes, and a line may have %d: make a backup instead", r.Head().ID, x.line, maxLineBytes)
-			}
 			x.report.Records++
+			if err := x.revisions(tx, r); err != nil {
+				return err
+			}
 			if err := x.vectors(tx, r.Head()); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package loci
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -17,6 +18,10 @@ func (x *exporter) settings(tx *store.ReadTx, only string) error {
 	if err != nil {
 		return err
 	}
+	policies, err := tx.PolicyNamespaces()
+	if err != nil {
+		return err
+	}
 	wholeStore := func(tx *store.ReadTx, _ string) ([]settingLine, error) { return spaceLines(tx) }
 	if only == "" {
 		rules = append([]string{""}, rules...)
@@ -26,7 +31,7 @@ func (x *exporter) settings(tx *store.ReadTx, only string) error {
 		lines      func(tx *store.ReadTx, namespace string) ([]settingLine, error)
 	}{
 		{rules, ruleLines}, {equivalents, equivalentLines}, {roots, rootLines}, {[]string{only}, wholeStore},
-		{switched, switchLines}, {defaults, defaultSpaceLines},
+		{switched, switchLines}, {defaults, defaultSpaceLines}, {policies, policyLines},
 	} {
 		for _, namespace := range part.namespaces {
 			if only != "" && namespace != only {
@@ -141,6 +146,12 @@ func (im *importer) importSetting(tx *store.WriteTx, s settingLine) (kept bool, 
 		return importSwitch(tx, namespace, s)
 	case settingDefaultSpace:
 		return im.vectors.importDefaultSpace(tx, s)
+	case settingPolicy:
+		there, err := tx.Policy(s.Namespace)
+		if err != nil || there != nil {
+			return there != nil && !bytes.Equal(there, s.Policy), err
+		}
+		return false, tx.SetPolicy(s.Namespace, s.Policy)
 	default:
 		root, err := tx.NoteRoot(s.Namespace)
 		if err != nil || root != "" {

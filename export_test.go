@@ -22,7 +22,7 @@ func exported(t testing.TB, db *DB, opts *ExportOptions) (header, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Bytes != int64(b.Len()) || report.Records+report.Settings+report.Vectors != int64(strings.Count(b.String(), "\n")-1) {
+	if report.Bytes != int64(b.Len()) || report.Records+report.Settings+report.Vectors+report.Contexts+report.Revisions+report.LogEntries+report.Checkpoints != int64(strings.Count(b.String(), "\n")-1) {
 		t.Errorf("%+v for %d bytes, %d lines", report, b.Len(), strings.Count(b.String(), "\n"))
 	}
 	header, body, _ = strings.Cut(b.String(), "\n")
@@ -93,6 +93,7 @@ func mixed(t testing.TB) *DB {
 	must[*HealthReport](t)(db.RebuildIndexes(ctx)) // the notes were written without their documents
 	addMemory(t, db, MemoryInput{Judgment: "last, and deleted"})
 	must[*Receipt[bool]](t)(db.Memories().Delete(ctx, addMemory(t, db, MemoryInput{Judgment: "deleted"}).ID, ReadFilter{}))
+	addContexts(t, db, m.ID)
 	return db
 }
 
@@ -101,11 +102,11 @@ func mixed(t testing.TB) *DB {
 func TestExportImport(t *testing.T) {
 	db := mixed(t)
 	header, body := exported(t, db, nil)
-	if !strings.HasPrefix(header, `{"format":"loci-export","version":2,"lineage":"`) {
+	if !strings.HasPrefix(header, `{"format":"loci-export","version":3,"lineage":"`) {
 		t.Error(header)
 	}
 	again, report := imported(t, header+"\n"+body, nil)
-	if !report.Kept || len(report.IDs) > 0 || report.DryRun || report.Settings != 6 || report.SettingsKept != 0 {
+	if !report.Kept || len(report.IDs) > 0 || report.DryRun || report.Settings != 7 || report.SettingsKept != 0 {
 		t.Errorf("%+v", report)
 	}
 	want, got := must[*HealthReport](t)(db.Health(t.Context())), must[*HealthReport](t)(again.DeepHealth(t.Context()))
@@ -189,7 +190,7 @@ func TestImportRemaps(t *testing.T) {
 	// The same again stands in the way of itself, by line.
 	before = stateOf(t, other)
 	_, err = other.Import(t.Context(), strings.NewReader(text), nil)
-	if e := wantCode(t, err, ErrConflict); !strings.Contains(e.Message, "line 8: position") || strings.Count(e.Message, "line ") < 3 {
+	if e := wantCode(t, err, ErrConflict); !strings.Contains(e.Message, ": position") || strings.Count(e.Message, "line ") < 3 {
 		t.Error(e)
 	}
 	if stateOf(t, other) != before {
@@ -236,7 +237,7 @@ func TestImportRefuses(t *testing.T) {
 		{"blank", "\n \n", ErrValidation, "empty"},
 		{"no header", memory(1, ""), ErrValidation, "line 1: must be a header"},
 		{"another format", `{"format":"SECRET","version":1}`, ErrValidation, "line 1: format"},
-		{"newer", `{"format":"loci-export","version":3}`, ErrSchemaVersion, "newer"},
+		{"newer", `{"format":"loci-export","version":4}`, ErrSchemaVersion, "newer"},
 		{"broken", header + "{\"kind\":\"memory\",\"id\":1,\n", ErrValidation, "line 2: must be a JSON object"},
 		{"not JSON", header + "SECRET\n", ErrValidation, "line 2: must be a JSON object"},
 		{"two documents", header + strings.TrimSpace(memory(1, "")) + memory(2, ""), ErrValidation, "line 2"},
@@ -252,7 +253,7 @@ func TestImportRefuses(t *testing.T) {
 		{"not UTF-8", header + memory(1, `,"reasoning":"`+"\xff"+`"`), ErrValidation, "line 2: is not valid UTF-8"},
 		{"half a pair", header + memory(1, `,"reasoning":"\ud800"`), ErrValidation, "line 2"},
 		{"unknown kind", header + `{"kind":"SECRET","id":1}`, ErrValidation, "line 2: kind"},
-		{"kind to come", header + `{"kind":"page","id":1}`, ErrValidation, "kind page cannot be imported"},
+		{"kind to come", header + `{"kind":"fact","id":1}`, ErrValidation, "kind fact cannot be imported"},
 		{"kind not first", header + `{"id":1,"kind":"memory"}`, ErrValidation, "line 2: must begin"},
 		{"unknown setting", header + `{"setting":"SECRET","namespace":"x"}`, ErrValidation, "line 2: setting"},
 		{"setting too late", header + memory(1, "") + `{"setting":"note_root","namespace":"x","path":"y"}`, ErrValidation, "line 3: setting"},

@@ -1,12 +1,15 @@
 package loci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/link"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -37,7 +40,15 @@ type ImportReport struct {
 	// those that were made of another text than the record has in the file: their
 	// records are embedded again.
 	VectorsSkipped int64 `json:"vectors_skipped"`
-	Revision       int64 `json:"revision"` // of the store after it
+	// Of the context store, besides its pages, which are records:
+	Contexts    int64 `json:"contexts"`    // scopes
+	Revisions   int64 `json:"revisions"`   // of pages, before the current ones
+	LogEntries  int64 `json:"log_entries"` // of scopes
+	Checkpoints int64 `json:"checkpoints"`
+	// RevisionsSkipped counts earlier revisions of pages that are copies of
+	// records, which stay out when ids are not kept.
+	RevisionsSkipped int64 `json:"revisions_skipped"`
+	Revision         int64 `json:"revision"` // of the store after it
 	// IDs maps the file's ids to those that the records got; it is empty when ids
 	// were kept.
 	IDs map[ID]ID `json:"ids,omitempty"`
@@ -51,7 +62,9 @@ type ImportReport struct {
 // A store that never held anything takes over ids, times and revisions. Any
 // other gives new ids, in the order of the old ones, keeps times, and reports
 // which id became which; settings that it has stay as they are. What evidence
-// says of chunks that are not in the file is left out then.
+// says of chunks that are not in the file is left out then. A scope of the context
+// store that is there already is ErrConflict: two histories of one window are not
+// merged.
 //
 // An r that cannot seek is copied to a file in the data directory first.
 func (db *DB) Import(ctx context.Context, r io.Reader, opts *ImportOptions) (*ImportReport, error) {
@@ -77,6 +90,10 @@ func (db *DB) Import(ctx context.Context, r io.Reader, opts *ImportOptions) (*Im
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
+	if !report.DryRun {
+		// Whoever holds scopes in memory reads them again.
+		e.extensions.each(link.Extension.Changed)
+	}
 	return report, nil
 }
 
@@ -93,13 +110,16 @@ type importer struct {
 	counts   map[string]int64
 	settings []importedSetting
 	vectors  importVectors
+	contexts importContexts
 	problems problems
 	done     int64
+	at       int // records of the second reading
 }
 
 // importedRecord is what is remembered of a record between the two readings.
 type importedRecord struct {
 	id    int64
+	stamp int64 // of a page the greatest version that a checkpoint may name, of any other record its revision
 	kind  store.Kind
 	place int32
 }
@@ -112,6 +132,7 @@ type importedSetting struct {
 // check reads the whole input and checks all that needs no store.
 func (im *importer) check(ctx context.Context) error {
 	im.counts, im.vectors.dimensions = map[string]int64{}, map[string]int{}
+	im.contexts.places, im.contexts.ids = map[place]bool{}, map[int64]bool{}
 	places := map[place]int32{}
 	var ahead []aheadRef
 	last := 0
@@ -127,8 +148,8 @@ func (im *importer) check(ctx context.Context) error {
 			im.header, began = *n.header, true
 		case !began:
 			err = errs.Invalid("", "must be a header, as the first line of an export is")
-		case n.setting != nil && begun:
-			err = errs.Invalid("setting", "must stand before the first record")
+		case n.setting != nil && (begun || len(im.contexts.scopes) > 0):
+			err = errs.Invalid("setting", "must stand before the first scope and the first record")
 		case n.setting != nil:
 			im.settings = append(im.settings, importedSetting{*n.setting, n.line})
 			if n.setting.Setting == settingSpace {
@@ -137,9 +158,23 @@ func (im *importer) check(ctx context.Context) error {
 				}
 				im.vectors.dimensions[n.setting.Space] = n.setting.Dimension
 			}
+		case n.context != nil:
+			err = im.meetScope(n.context, n.line, begun)
+		case n.log != nil:
+			err = im.meetLog(n.log, begun)
 		case n.vector != nil:
 			err = im.vectors.meet(n.vector)
+		case n.revision != nil:
+			if err = im.meetRevision(n.revision); err == nil {
+				ahead, err = im.takeRefs(n, ahead)
+			}
 		default:
+			im.endPage()
+			if n.checkpoint != nil {
+				im.vectors.follow(nil, false)
+				err = im.meetCheckpoint(n.checkpoint)
+				break
+			}
 			begun = true
 			im.vectors.follow(n.record, false)
 			ahead, err = im.take(n, places, ahead)
@@ -159,6 +194,7 @@ func (im *importer) check(ctx context.Context) error {
 	if !began {
 		return errs.Invalid("", "the input is empty: it must begin with a header, as the first line of an export is")
 	}
+	im.endPage()
 	for _, a := range ahead {
 		if !im.problems.full() {
 			if err := im.meets(a.ref, a.place); err != nil {
@@ -177,7 +213,23 @@ func (im *importer) check(ctx context.Context) error {
 			}
 		}
 	}
+	want := im.header.Contexts
+	if want == nil && im.header.Counts != nil {
+		want = &contextCounts{}
+	}
+	if got := im.contexts.found; want != nil && got != *want {
+		return errs.Invalid("contexts", "the file ends after line %d with %d scopes, %d earlier revisions, %d log entries and %d checkpoints, and its header says %d, %d, %d and %d: it is cut short or was changed",
+			last, got.Scopes, got.Revisions, got.Log, got.Checkpoints, want.Scopes, want.Revisions, want.Log, want.Checkpoints)
+	}
 	return nil
+}
+
+// endPage notes a page whose revisions are not complete.
+func (im *importer) endPage() {
+	line := im.contexts.pageLine
+	if err := im.contexts.endPage(); err != nil && !im.problems.full() {
+		im.problems.add(line, err)
+	}
 }
 
 // aheadRef is a reference to a record that comes later in the file.
@@ -202,6 +254,22 @@ func (im *importer) take(n numbered, places map[place]int32, ahead []aheadRef) (
 	if im.header.Namespace != "" && r.Namespace != im.header.Namespace {
 		return ahead, errs.Invalid("namespace", "is not the one that the header names")
 	}
+	if im.contexts.begun {
+		return ahead, errs.Invalid("kind", "must stand before the first checkpoint")
+	}
+	if im.contexts.ids[r.ID] {
+		return ahead, errs.Invalid("id", "is that of a scope of this file")
+	}
+	stamp := r.Revision
+	if p, ok := n.record.(*store.Page); ok {
+		if err := im.meetPage(p, n.line); err != nil {
+			return ahead, err
+		}
+		stamp = p.Version
+		if p.OriginID != 0 {
+			stamp = math.MaxInt64 // checkpoints do not go back to versions of copies
+		}
+	}
 	at := place{r.Namespace, r.Scope}
 	number, ok := places[at]
 	if !ok {
@@ -209,15 +277,26 @@ func (im *importer) take(n numbered, places map[place]int32, ahead []aheadRef) (
 		places[at] = number
 		im.places = append(im.places, at)
 	}
-	im.records = append(im.records, importedRecord{r.ID, r.Kind, number})
+	im.records = append(im.records, importedRecord{r.ID, stamp, r.Kind, number})
 	im.counts[string(kindOf(r.Kind))]++
 	im.step()
+	return im.takeRefs(n, ahead)
+}
+
+// takeRefs checks what the record that was taken last stands on, as far as it came
+// already, and notes the rest.
+func (im *importer) takeRefs(n numbered, ahead []aheadRef) ([]aheadRef, error) {
+	r := &im.records[len(im.records)-1]
 	for _, ref := range n.refs {
-		if ref.id >= r.ID {
-			ahead = append(ahead, aheadRef{n.line, importRef{ref.field, ref.id, ref.kind, nil}, number})
+		if ref.id == r.id && ref.kind == store.KindPage {
+			return ahead, errs.Invalid(ref.field, "names the page itself")
+		}
+		if ref.id >= r.id {
+			ref.move = nil
+			ahead = append(ahead, aheadRef{n.line, ref, r.place})
 			continue
 		}
-		if err := im.meets(ref, number); err != nil {
+		if err := im.meets(ref, r.place); err != nil {
 			return ahead, err
 		}
 	}
@@ -245,7 +324,8 @@ func (im *importer) meets(ref importRef, at int32) error {
 		return errs.Invalid(ref.field, "names a record that is no %s of this file", kindOf(ref.kind))
 	}
 	to, from := im.places[im.records[i].place], im.places[at]
-	if to != from && (to.namespace != from.namespace || to.scope != PublicScope || ref.kind == store.KindNote) {
+	if to != from && (to.namespace != from.namespace ||
+		!ref.anyScope && (to.scope != PublicScope || ref.kind == store.KindNote || ref.kind == store.KindPage)) {
 		return errs.Invalid(ref.field, "names a record of another namespace or scope")
 	}
 	return nil
@@ -272,7 +352,7 @@ func (im *importer) write(ctx context.Context) (*ImportReport, error) {
 	revision, err := im.eng.writeUnindexed(ctx, func(tx *store.WriteTx) error {
 		// A file that was not exported has no revisions to take over.
 		report.Kept = tx.Unused() && !im.opts.Remap && (im.header.Revision > 0 || len(im.records) == 0)
-		base = tx.NextID()
+		base = tx.NextID() + int64(len(im.contexts.scopes)) // which come first
 		if report.Kept {
 			if err := tx.Adopt(im.header.Revision); err != nil {
 				return err
@@ -312,6 +392,9 @@ func (im *importer) write(ctx context.Context) (*ImportReport, error) {
 
 func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64, report *ImportReport) error {
 	im.vectors.spaces, im.vectors.later = map[string]*store.Space{}, nil
+	if err := im.conflicts(tx); err != nil || im.problems.full() {
+		return cmp.Or(err, im.problems.err())
+	}
 	for _, s := range im.settings {
 		kept, err := im.importSetting(tx, s.settingLine)
 		if err != nil {
@@ -324,54 +407,13 @@ func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64,
 			report.SettingsKept++
 		}
 	}
-	at := 0
-	err := im.lines(ctx, func(n numbered) error {
-		if n.err == nil && n.vector != nil {
-			if at == 0 || im.records[at-1].id != int64(n.vector.Vector) {
-				return errs.New(errs.IO, "the input changed while it was read: nothing was imported")
-			}
-			return im.addVector(tx, n.vector, report)
-		}
-		if n.err == nil && n.record == nil {
-			return nil
-		}
-		if n.err != nil || at == len(im.records) || im.records[at].id != n.record.Head().ID {
-			return errs.New(errs.IO, "the input changed while it was read: nothing was imported")
-		}
-		at++
-		var err error
-		if report.Kept {
-			if r := n.record.Head(); r.Revision == 0 {
-				r.Revision = im.header.Revision
-			}
-		} else if err := im.remap(n, base); err != nil {
-			return err
-		}
-		im.step()
-		if v, ok := n.record.(*store.Event); ok {
-			err = settleEvent(tx, v)
-		}
-		if err == nil {
-			err = tx.Add(n.record)
-		}
-		im.vectors.follow(n.record, slices.ContainsFunc(n.refs, func(r importRef) bool { return r.id > im.records[at-1].id }))
-		if err == nil {
-			return nil
-		}
-		if CodeOf(err) != errs.Conflict {
-			return err
-		}
-		im.problems.add(n.line, explainConflict(n.record, err))
-		if im.problems.full() {
-			return im.problems.err()
-		}
-		return nil
-	})
-	if err == nil && at != len(im.records) {
-		return errs.New(errs.IO, "the input changed while it was read: nothing was imported")
-	}
+	im.at, im.contexts.written = 0, 0
+	err := im.lines(ctx, func(n numbered) error { return im.writeLine(tx, n, base, report) })
 	if err == nil {
 		err = im.problems.err()
+	}
+	if err == nil && (im.at != len(im.records) || im.contexts.written != len(im.contexts.scopes)) {
+		return errChanged()
 	}
 	if err != nil {
 		return err
@@ -382,11 +424,84 @@ func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64,
 	return err
 }
 
-// addVector writes a vector of the record before it, unless that one was refused.
-func (im *importer) addVector(tx *store.WriteTx, l *vectorLine, report *ImportReport) error {
-	if len(im.problems.list) > 0 {
-		return nil // it comes to nothing anyway
+// lastID is the file's id of the record that was read last, 0 before the first.
+func (im *importer) lastID() int64 {
+	if im.at == 0 {
+		return 0
 	}
+	return im.records[im.at-1].id
+}
+
+// writeLine writes what a line of the second reading has.
+func (im *importer) writeLine(tx *store.WriteTx, n numbered, base int64, report *ImportReport) (err error) {
+	failed := len(im.problems.list) > 0 // it comes to nothing anyway: only conflicts of records are still looked for
+	switch {
+	case n.err != nil:
+		return errChanged()
+	case n.header != nil || n.setting != nil:
+		return nil
+	case n.record == nil && failed:
+		return nil
+	case n.vector != nil:
+		if im.lastID() != int64(n.vector.Vector) {
+			return errChanged()
+		}
+		return im.addVector(tx, n.vector, report)
+	case n.context != nil:
+		return im.addContext(tx, n.context, base, report)
+	case n.log != nil:
+		err = im.addLog(tx, n.log, base, report)
+	case n.revision != nil:
+		err = im.addRevision(tx, n, base, report)
+	case n.checkpoint != nil:
+		err = im.addCheckpoint(tx, n.checkpoint, base, report)
+	default:
+		err = im.addRecord(tx, n, base, report)
+	}
+	if err == nil || CodeOf(err) != errs.Conflict {
+		return err
+	}
+	im.problems.add(n.line, explainConflict(n.record, err))
+	if im.problems.full() {
+		return im.problems.err()
+	}
+	return nil
+}
+
+// addRecord writes a record.
+func (im *importer) addRecord(tx *store.WriteTx, n numbered, base int64, report *ImportReport) (err error) {
+	if im.at == len(im.records) || im.records[im.at].id != n.record.Head().ID {
+		return errChanged()
+	}
+	im.at++
+	if p, ok := n.record.(*store.Page); ok {
+		if len(im.problems.list) > 0 {
+			return nil // its scope may not be there
+		}
+		if err := im.settlePage(tx, p, n.refs, report.Kept); err != nil {
+			return err
+		}
+	}
+	if report.Kept {
+		if r := n.record.Head(); r.Revision == 0 {
+			r.Revision = im.header.Revision
+		}
+	} else if err := im.remap(n.refs, n.record.Head().Evidence, base); err != nil {
+		return err
+	}
+	im.step()
+	if v, ok := n.record.(*store.Event); ok {
+		err = settleEvent(tx, v)
+	}
+	if err == nil {
+		err = tx.Add(n.record)
+	}
+	im.vectors.follow(n.record, slices.ContainsFunc(n.refs, func(r importRef) bool { return r.id > im.lastID() }))
+	return err
+}
+
+// addVector writes a vector of the record before it.
+func (im *importer) addVector(tx *store.WriteTx, l *vectorLine, report *ImportReport) error {
 	written, err := im.vectors.write(tx, l)
 	switch {
 	case err != nil:
@@ -408,22 +523,23 @@ func explainConflict(r store.Stored, err error) error {
 			return &errs.Error{Code: errs.Conflict, Field: "path", Message: "is that of a note of the same namespace and scope: delete that one first"}
 		case *store.Chunk:
 			return &errs.Error{Code: errs.Conflict, Field: "ordinal", Message: "is that of another chunk of the note"}
+		case *store.Page:
+			return &errs.Error{Code: errs.Conflict, Field: "page_id", Message: "is that of another page of the scope"}
 		}
 	}
 	return err
 }
 
-// remap puts the ids that the file's records get in the place of those that a
-// record names.
-func (im *importer) remap(n numbered, base int64) error {
-	for _, ref := range n.refs {
+// remap puts the ids that the file's records get in the place of those that refs
+// and evidence name.
+func (im *importer) remap(refs []importRef, evidence []store.Evidence, base int64) error {
+	for _, ref := range refs {
 		i, ok := im.rank(ref.id)
 		if !ok {
-			return errs.New(errs.IO, "the input changed while it was read: nothing was imported")
+			return errChanged()
 		}
 		ref.move(base + int64(i))
 	}
-	evidence := n.record.Head().Evidence
 	for i := range evidence {
 		if id := evidence[i].ChunkID; id != nil {
 			evidence[i].ChunkID = nil

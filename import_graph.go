@@ -69,8 +69,8 @@ func parseRelation(in *lineInput) (store.Stored, []importRef, error) {
 	}
 	x.Kind = store.KindRelation
 	return x, []importRef{
-		{"subject_id", x.Subject, store.KindEntity, func(id int64) { x.Subject = id }},
-		{"object_id", x.Object, store.KindEntity, func(id int64) { x.Object = id }},
+		{field: "subject_id", id: x.Subject, kind: store.KindEntity, move: func(id int64) { x.Subject = id }},
+		{field: "object_id", id: x.Object, kind: store.KindEntity, move: func(id int64) { x.Object = id }},
 	}, nil
 }
 
@@ -105,7 +105,7 @@ func parseEvent(in *lineInput) (store.Stored, []importRef, error) {
 	v.Participants = slices.Compact(v.Participants)
 	refs := make([]importRef, len(v.Participants))
 	for i, id := range v.Participants {
-		refs[i] = importRef{fmt.Sprintf("participants[%d]", i), id, store.KindEntity, func(id int64) { v.Participants[i] = id }}
+		refs[i] = importRef{field: fmt.Sprintf("participants[%d]", i), id: id, kind: store.KindEntity, move: func(id int64) { v.Participants[i] = id }}
 	}
 	return v, refs, nil
 }

@@ -15,13 +15,18 @@ import (
 )
 
 // importLine is one line of an import file, decoded and checked as far as it
-// can be by itself. One of its parts is set.
+// can be by itself. One of its parts is set, and refs beside a record or a
+// revision.
 type importLine struct {
-	header  *exportHeader
-	setting *settingLine
-	record  store.Stored
-	vector  *vectorLine
-	refs    []importRef
+	header     *exportHeader
+	setting    *settingLine
+	context    *importedContext
+	log        *importedLog
+	record     store.Stored
+	revision   *importedRevision
+	vector     *vectorLine
+	checkpoint *store.Checkpoint
+	refs       []importRef
 }
 
 // importRef says that a record stands on another one of the file.
@@ -30,10 +35,14 @@ type importRef struct {
 	id    int64
 	kind  store.Kind
 	move  func(id int64) // puts another id in its place
+	// anyScope says that it may lie in any scope of the namespace.
+	anyScope bool
 }
 
 // lineDepth is how much deeper than metadata a line nests.
 const lineDepth = 8
+
+const lineBeginnings = "must begin with format, setting, context, log, kind, page_revision, vector or checkpoint"
 
 // parseLine decodes a line; now is the time of records that bring none.
 func parseLine(text []byte, now int64) (line importLine, err error) {
@@ -45,7 +54,7 @@ func parseLine(text []byte, now int64) (line importLine, err error) {
 		return line, err
 	}
 	if len(members) == 0 {
-		return line, errs.Invalid("", "must begin with format, setting, kind or vector")
+		return line, errs.Invalid("", lineBeginnings)
 	}
 	given := make(map[string]bool, len(members))
 	for _, m := range members {
@@ -74,9 +83,21 @@ func parseLine(text []byte, now int64) (line importLine, err error) {
 			return line, err
 		}
 		return line, line.vector.check()
+	case "context":
+		line.context, err = parseContext(text)
+		return line, err
+	case "log":
+		line.log, err = parseLog(text)
+		return line, err
+	case "page_revision":
+		line.revision, line.refs, err = parseRevision(text)
+		return line, err
+	case "checkpoint":
+		line.checkpoint, err = parseCheckpoint(text)
+		return line, err
 	case "kind":
 	default:
-		return line, errs.Invalid("", "must begin with format, setting, kind or vector")
+		return line, errs.Invalid("", lineBeginnings)
 	}
 	var kind Kind
 	if err := json.Unmarshal(first.value, &kind); err != nil {
@@ -175,6 +196,8 @@ func (h *exportHeader) check() error {
 		return errs.Invalid("revision", "must not be negative")
 	case h.NextID < 0:
 		return errs.Invalid("next_id", "must not be negative")
+	case h.Contexts != nil && min(h.Contexts.Scopes, h.Contexts.Revisions, h.Contexts.Log, h.Contexts.Checkpoints) < 0:
+		return errs.Invalid("contexts", "must not be negative")
 	}
 	return nil
 }
@@ -221,6 +244,12 @@ func (s *settingLine) check() (err error) {
 		return checkTier(false, s.Tier, s.Namespace)
 	case settingDefaultSpace:
 		return validLabel("space", s.Space, MaxNamespaceBytes)
+	case settingPolicy:
+		if !isObject(s.Policy) {
+			return errs.Invalid("policy", "must be an object")
+		}
+		s.Policy = compact(s.Policy)
+		return nil
 	}
 	return errs.Invalid("setting", "is not one that is known")
 }
@@ -240,6 +269,7 @@ var importKinds = map[Kind]func(*lineInput) (store.Stored, []importRef, error){
 	KindEvent:    parseEvent,
 	KindNote:     parseNote,
 	KindChunk:    parseChunk,
+	KindPage:     parsePage,
 }
 
 // header checks a record's header as a write of it would.
@@ -369,5 +399,5 @@ func parseChunk(in *lineInput) (store.Stored, []importRef, error) {
 	case len(c.Content) > MaxNoteBytes:
 		return nil, nil, errs.Invalid("content", "is longer than %d bytes", MaxNoteBytes)
 	}
-	return c, []importRef{{"note_id", c.NoteID, store.KindNote, func(id int64) { c.NoteID = id }}}, nil
+	return c, []importRef{{field: "note_id", id: c.NoteID, kind: store.KindNote, move: func(id int64) { c.NoteID = id }}}, nil
 }

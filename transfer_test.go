@@ -372,7 +372,11 @@ func FuzzImportLine(f *testing.F) {
 	}
 	for _, line := range []string{"", "{", "null", `{"kind":1}`, `{"kind":"memory","id":"1","judgment":"\ud800"}`, `{"setting":"note_root"}`, "\xff",
 		`{"setting":"embedding_space","space":"v","model":"m","dimension":1,"encoding":"f32","probe":"AACAPw=="}`, `{"setting":"vectorization","namespace":"n","enabled":false}`,
-		`{"setting":"default_space","namespace":"n","space":"v"}`, `{"vector":"3","space":"v","fingerprint":"00000000000000ff","value":"AACAPw=="}`} {
+		`{"setting":"default_space","namespace":"n","space":"v"}`, `{"vector":"3","space":"v","fingerprint":"00000000000000ff","value":"AACAPw=="}`,
+		`{"setting":"context_policy","namespace":"n","policy":{"mode":"turns"}}`, `{"context":"2","namespace":"n","scope":"[\"n\",\"s\"]","version":1,"state":{ "a":1},"published":""}`,
+		`{"log":"2","type":"usage","number":3,"body":{"x":" "},"key":"k"}`, `{"page_revision":"3","version":1,"content":"c","tags":["B","a"],"links":["4"]}`,
+		`{"kind":"page","id":"3","context":"2","page_id":"memory:4","content":"c","origin":{"kind":"memory","id":"4"},"version":7}`,
+		`{"checkpoint":"9","context":"2","pages":[{"id":"3","version":1,"tier":"core","seq":2,"outline":true},{"id":"4","version":1}]}`} {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -383,23 +387,42 @@ func FuzzImportLine(f *testing.F) {
 			}
 			return
 		}
-		if line.record == nil {
-			return
-		}
-		encode := func(r store.Stored) []byte {
+		encode := func(line importLine) []byte {
+			var v any
+			switch {
+			case line.record != nil:
+				v = lineOf(line.record)
+			case line.context != nil:
+				c := line.context
+				out := contextLine{Context: ID(c.ID), Namespace: c.Namespace, Scope: c.Scope, Version: c.Version, State: c.State}
+				if c.published != nil {
+					out.Published = new(string(c.published))
+				}
+				v = out
+			case line.log != nil:
+				v = logLineOf(line.log.context, line.log.typ, &line.log.entry)
+			case line.revision != nil:
+				v = revisionLineOf(line.revision.page, &line.revision.PageRevision)
+			case line.checkpoint != nil:
+				v = checkpointLineOf(line.checkpoint)
+			default:
+				return nil
+			}
 			var b bytes.Buffer
-			enc := jsonLines(&b)
-			if err := enc.Encode(lineOf(r)); err != nil {
+			if err := jsonLines(&b).Encode(v); err != nil {
 				t.Fatal(err)
 			}
 			return b.Bytes()
 		}
-		once := encode(line.record)
+		once := encode(line)
+		if once == nil {
+			return
+		}
 		again, err := parseLine(once, 8)
 		if err != nil {
 			t.Fatalf("%v: %s", err, once)
 		}
-		if twice := encode(again.record); !bytes.Equal(once, twice) {
+		if twice := encode(again); !bytes.Equal(once, twice) {
 			t.Fatalf("%s\n%s", once, twice)
 		}
 	})

@@ -253,6 +253,12 @@ func (tx *WriteTx) AppendLog(context int64, typ LogType, e *LogEntry) error {
 	if len(last) > 0 {
 		e.Number = last[0] + 1
 	}
+	return tx.AddLog(context, typ, e)
+}
+
+// AddLog adds an entry under the number that it brings, for logs that are taken
+// over. One with a number or a key that the log has is errs.Conflict.
+func (tx *WriteTx) AddLog(context int64, typ LogType, e *LogEntry) error {
 	st, err := tx.stmt(sqlAddLog)
 	if err != nil {
 		return err

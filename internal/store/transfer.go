@@ -102,6 +102,76 @@ func (s *session) VectorNamespaces() (switched, defaults []string, err error) {
 	return switched, defaults, err
 }
 
+// PolicyNamespaces gives the namespaces that have a replacement policy, sorted.
+func (s *session) PolicyNamespaces() ([]string, error) { return s.settled("context_policies") }
+
+// ContextCounts says how much the context store holds besides the current
+// revisions of its pages.
+type ContextCounts struct {
+	Scopes      int64
+	Revisions   int64 // before the current ones
+	Log         int64 // entries
+	Checkpoints int64
+}
+
+// CountContexts counts what the context store holds: all of it, or that of one
+// namespace. It looks at everything.
+func (s *session) CountContexts(namespace string) (n ContextCounts, err error) {
+	id := int64(0)
+	if namespace != "" {
+		var ok bool
+		if id, ok, err = s.StringID(namespace); err != nil || !ok {
+			return n, err
+		}
+	}
+	const of = " JOIN context_scopes c ON c.id = x.context_id WHERE c.namespace_id = $1 OR $1 = 0"
+	for _, count := range []struct {
+		into *int64
+		sql  string
+	}{
+		{&n.Scopes, "SELECT count(*) FROM context_scopes c WHERE c.namespace_id = $1 OR $1 = 0"},
+		{&n.Revisions, "SELECT count(*) FROM pages x JOIN page_versions v ON v.page_record = x.id AND v.version <> x.version" + of},
+		{&n.Log, "SELECT count(*) FROM context_log x" + of},
+		{&n.Checkpoints, "SELECT count(*) FROM context_checkpoints x" + of},
+	} {
+		st, err := s.c.prepare(count.sql)
+		if err != nil {
+			return n, err
+		}
+		st.bindInt(1, id)
+		found, err := st.step()
+		if err == nil && found {
+			*count.into = st.columnInt(0)
+		}
+		st.close()
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// ScanLog gives up to limit entries of a scope's log behind a number, ascending.
+func (s *session) ScanLog(context int64, typ LogType, after int64, limit int) (out []LogEntry, err error) {
+	st, err := s.c.prepare(`SELECT number, created_at, entry_key, body FROM context_log
+		WHERE context_id = $1 AND type = $2 AND number > $3 ORDER BY number LIMIT $4`)
+	if err != nil {
+		return nil, err
+	}
+	defer st.close()
+	st.bindInt(1, context)
+	st.bindInt(2, int64(typ))
+	st.bindInt(3, after)
+	st.bindInt(4, int64(limit))
+	for {
+		found, err := st.step()
+		if err != nil || !found {
+			return out, err
+		}
+		out = append(out, readLog(st))
+	}
+}
+
 // Unused says whether the store never held anything.
 func (tx *WriteTx) Unused() bool { return tx.w.next.revision == 0 && tx.w.next.nextID == 1 }
 
