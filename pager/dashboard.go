@@ -205,31 +205,51 @@ func (s *scope) dashboardPages(ctx context.Context, out *Dashboard) error {
 
 // recentArchive gives the archived pages that were touched last, newest first.
 func (s *scope) recentArchive(tx *store.ReadTx, limit int) ([]*store.PageHead, error) {
-	later := func(a, b *store.PageHead) int {
+	ids, err := tx.RecentPages(s.stored.ID, store.TierArchived, limit)
+	if err != nil {
+		return nil, err
+	}
+	ids = append(ids, s.waiting(limit)...)
+	slices.Sort(ids)
+	var out []*store.PageHead
+	for _, id := range slices.Compact(ids) {
+		err := tx.PageHeads(s.stored.ID, id-1, 1, func(h *store.PageHead) bool {
+			if h.ID == id && h.Tier == store.TierArchived {
+				out = append(out, h)
+			}
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(out, func(a, b *store.PageHead) int {
 		_, x, _ := s.statistics(a.ID, 0, a.Touched, 0)
 		_, y, _ := s.statistics(b.ID, 0, b.Touched, 0)
 		return cmp.Or(cmp.Compare(y, x), cmp.Compare(b.ID, a.ID))
-	}
-	var best []*store.PageHead
-	var last *store.PageHead // of the best that there were when it was sorted
-	prune := func() {
-		slices.SortFunc(best, later)
-		if len(best) >= limit {
-			best = best[:limit]
-			last = best[limit-1]
-		}
-	}
-	err := tx.PageHeads(s.stored.ID, 0, 0, func(h *store.PageHead) bool {
-		if h.Tier != store.TierArchived || last != nil && later(h, last) > 0 {
-			return true
-		}
-		if best = append(best, h); len(best) >= 2*limit {
-			prune()
-		}
-		return true
 	})
-	prune()
-	return best, err
+	return out[:min(len(out), limit)], nil
+}
+
+// waiting gives the records outside the window whose last touch waits to be
+// written, latest first, at most limit.
+func (s *scope) waiting(limit int) []int64 {
+	inside := map[int64]bool{}
+	for _, list := range [][]*resident{s.window.core, s.window.working} {
+		for _, r := range list {
+			inside[r.ID] = true
+		}
+	}
+	var ids []int64
+	for id := range s.touches {
+		if !inside[id] {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b int64) int {
+		return cmp.Or(cmp.Compare(s.touches[b].tick, s.touches[a].tick), cmp.Compare(b, a))
+	})
+	return ids[:min(len(ids), limit)]
 }
 
 // statistics adds to a page's statistics what was counted and not written yet.

@@ -3,7 +3,6 @@ package pager
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -48,12 +47,11 @@ func payBack(behind, saved, read, write float64) float64 {
 }
 
 // FoldEstimate is what folding the outline with the usual keep would do to the
-// prefix and its price. The title and the summary of the new row are those that
-// fold would give it.
+// prefix and its price.
 type FoldEstimate struct {
 	Rows        int `json:"rows"`         // of the outline
 	Folded      int `json:"folded"`       // that would go into one milestone
-	BehindBytes int `json:"behind_bytes"` // from the oldest row to the end of the text: paid for again
+	BehindBytes int `json:"behind_bytes"` // from the first byte that would differ to the end: invalidated
 	SavedBytes  int `json:"saved_bytes"`  // that the text becomes shorter
 	// PaysBackAfter is the number of model calls after which the smaller text has
 	// made up for the rewrite, at the prices of Provider, which is the policy's; 0
@@ -67,40 +65,37 @@ type FoldEstimate struct {
 const foldKeep = 12
 
 // foldEstimate estimates a fold of the window as it stands, nil where there is
-// nothing to fold or no provider to reckon with.
+// nothing to fold or gain, or no provider to reckon with.
 func (s *scope) foldEstimate(policy *Policy, now int64) *FoldEstimate {
 	profile, known := profileOf(policy.Provider)
-	if !known {
-		return nil
-	}
-	var rows []*resident
-	behind, at := 0, render.EmptyStable
-	for i, r := range s.window.core {
-		if r.Outline {
-			if rows == nil {
-				behind = at
-			}
-			rows = append(rows, r)
-		}
-		at += renderedBytes(r, i)
-	}
+	rows := outlineRows(s.window.core)
 	n := len(rows) - foldKeep
-	if n < 2 {
+	if !known || n < 2 {
 		return nil
 	}
-	text, _ := s.render()
-	e := &FoldEstimate{Rows: len(rows), Folded: n, BehindBytes: len(text) - behind, Provider: profile.ID}
-	var titles []string
+	m := milestone(rows[:n], "")
+	m.PageID, m.Version, m.Outline, m.RowVersion, m.Seq = fmt.Sprintf("p%d", s.state.NextPage), 1, true, 1, rows[0].Seq
+	line := newResident(m).line
+	e := &FoldEstimate{Rows: len(rows), Folded: n, SavedBytes: -len(line) - 2, Provider: profile.ID}
 	for _, r := range rows[:n] {
-		titles = append(titles, r.Title)
-		e.SavedBytes += renderedBytes(r, 1)
+		e.SavedBytes += len(r.line) + 2 // a comma and a line's end
 	}
-	row := render.Item{ID: fmt.Sprintf("p%d", s.state.NextPage), Version: 1, Index: true, Seq: rows[0].Seq,
-		Title: fmt.Sprintf("milestone %d–%d", rows[0].Seq, rows[n-1].Seq), Summary: cutAt(strings.Join(titles, " · "), MaxOutlineSummaryBytes)}
-	e.SavedBytes -= len(render.AppendItem(nil, &row)) + 2
 	if e.SavedBytes <= 0 {
 		return nil
 	}
+	text, _ := s.render()
+	kept := render.EmptyStable
+	for i, r := range s.window.core {
+		if r == rows[0] {
+			if i > 0 {
+				kept++ // the comma
+			}
+			kept += render.Common(r.line, line)
+			break
+		}
+		kept += renderedBytes(r, i)
+	}
+	e.BehindBytes = len(text) - kept
 	if e.Warm = warmFor(profile.ID, s.state.Usage.LastAtUS, now) > 0; e.Warm {
 		steps := payBack(float64(e.BehindBytes), float64(e.SavedBytes), profile.ReadRatio, profile.WriteRatio)
 		e.PaysBackAfter = int64(math.Ceil(steps - 1e-9))

@@ -1,6 +1,7 @@
 package pager
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -84,4 +85,53 @@ func TestCutAt(t *testing.T) {
 			t.Errorf("%q cut at %d is %q", c.text, c.limit, got)
 		}
 	}
+}
+
+// TestFoldEstimate compares what is estimated with what a fold does.
+func TestFoldEstimate(t *testing.T) {
+	for _, first := range []bool{false, true} { // the oldest row stands first in core
+		cs := openScope(t, Config{})
+		if !first {
+			writeBase(t, cs)
+		}
+		estimate := func() *FoldEstimate {
+			t.Helper()
+			return must[*StatusResult](t)(cs.Status(t.Context(), StatusRequest{})).Fold
+		}
+		setPolicy(t, cs, SetPolicyRequest{Provider: new("anthropic-5m")})
+		for i := 5; len(outline(t, cs)) < 13; i++ {
+			writeRow(t, cs, fmt.Sprint(i))
+		}
+		if got := estimate(); got != nil {
+			t.Errorf("with 13 rows: %+v", got)
+		}
+		for i := 20; i < 27; i++ {
+			writeRow(t, cs, fmt.Sprint(i))
+		}
+		before := snapshot(t, cs)
+		cold := *estimate()
+		record(t, cs, RecordUsageRequest{InputTokens: 1})
+		warm := *estimate()
+		steps := payBack(float64(cold.BehindBytes), float64(cold.SavedBytes), 0.1, 1.25)
+		if cold.Warm || cold.PaysBackAfter != 0 || !warm.Warm || warm.PaysBackAfter != int64(math.Ceil(steps)) || warm.Rows != 20 || warm.Folded != 8 {
+			t.Errorf("cold: %+v, warm: %+v, %v steps", cold, warm, steps)
+		}
+		must[*FoldResult](t)(cs.Fold(t.Context(), FoldRequest{Force: true}))
+		after := snapshot(t, cs)
+		e := must[*MetricsResult](t)(cs.Metrics(t.Context(), MetricsRequest{})).Events[0]
+		if e.InvalidatedBytes != warm.BehindBytes || before.TextBytes-after.TextBytes != warm.SavedBytes {
+			t.Errorf("a fold invalidated %d bytes and saved %d, estimated were %+v", e.InvalidatedBytes, before.TextBytes-after.TextBytes, warm)
+		}
+		if got := estimate(); got != nil {
+			t.Errorf("after the fold: %+v", got)
+		}
+	}
+}
+
+func outline(t testing.TB, cs *Store) (rows []*resident) {
+	t.Helper()
+	if err := cs.with(t.Context(), "test", func(s *scope) error { rows = outlineRows(s.window.core); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }

@@ -176,6 +176,12 @@ func (s *session) CountPages(context int64) (pages, bytes [3]int64, err error) {
 	return pages, bytes, err
 }
 
+// RecentPages gives the ids of the pages of a scope in a tier that were touched
+// last, latest first, at most limit. It looks at each page of the scope.
+func (s *session) RecentPages(context int64, tier PageTier, limit int) ([]int64, error) {
+	return s.ids(sqlRecentPages, context, int64(tier), int64(max(limit, 0)))
+}
+
 // CopiesOf gives the ids of the pages that are copies of a record, ascending.
 func (s *session) CopiesOf(record int64) ([]int64, error) { return s.ids(sqlCopiesOf, record) }
 

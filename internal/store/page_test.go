@@ -130,6 +130,14 @@ func conformPages(t *testing.T, s *Store, log *hookLog) {
 		if err != nil || pages != [3]int64{1, 2, 1} || bytes != want {
 			t.Error(pages, bytes, err)
 		}
+		for limit, want := range [][]int64{{}, {w2.ID}, {w2.ID, w.ID}, {w2.ID, w.ID}} {
+			if w2.Touched == w.Touched && w2.ID < w.ID || w2.Touched < w.Touched {
+				t.Fatal("the pages are touched otherwise than this test takes them to be")
+			}
+			if got, err := tx.RecentPages(c.ID, TierWorking, limit); !slices.Equal(got, want) || err != nil {
+				t.Error(limit, got, err)
+			}
+		}
 		// Of what is not there, nothing.
 		if p, err := tx.Page(a.ID + 1000); p != nil || err != nil {
 			t.Error(p, err)
@@ -508,6 +516,7 @@ func BenchmarkPages(b *testing.B) {
 	reading("page", func(tx *ReadTx) error { _, err := tx.Page(pages[777].ID); return err })
 	reading("resident", func(tx *ReadTx) error { _, err := tx.ResidentPages(c.ID); return err })
 	reading("heads", func(tx *ReadTx) error { return tx.PageHeads(c.ID, 0, 0, func(*PageHead) bool { return true }) })
+	reading("recent", func(tx *ReadTx) error { _, err := tx.RecentPages(c.ID, TierArchived, 5); return err })
 	reading("count", func(tx *ReadTx) error { _, _, err := tx.CountPages(c.ID); return err })
 	b.Run("touch", func(b *testing.B) {
 		for b.Loop() {

@@ -271,6 +271,7 @@ const (
 	sqlPagesAfter
 	sqlPageHeads
 	sqlCountPages
+	sqlRecentPages
 	sqlAddPageVersion
 	sqlPageVersion
 	sqlPageHistory

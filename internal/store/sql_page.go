@@ -145,6 +145,7 @@ func addPageStatements(all *[statementCount]string) {
 		p.touched_at, p.evicted_turn, v.title, v.importance, p.bytes FROM pages p` + current +
 		"WHERE p.context_id = $1 AND p.id > $2 ORDER BY p.id LIMIT $3"
 	all[sqlCountPages] = "SELECT tier, count(*), sum(bytes) FROM pages WHERE context_id = $1 GROUP BY tier"
+	all[sqlRecentPages] = "SELECT id FROM pages WHERE context_id = $1 AND tier = $2 ORDER BY touched DESC, id DESC LIMIT $3"
 	all[sqlAddPageVersion] = `INSERT INTO page_versions (page_record, version, created_at, importance, operation, title, summary,
 		source, tags, links, content) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 	all[sqlPageVersion] = "SELECT " + pageVersionColumns + " FROM page_versions v WHERE v.page_record = $1 AND v.version = $2"
