@@ -114,7 +114,8 @@ func (c *change) refreshCopy(r *resident, of *link.Copy) *resident {
 	return n
 }
 
-// refreshed is a copy's next revision; at and operation are next's.
+// refreshed is a copy's next revision, of which next has all that is not the
+// record's, and the least version.
 func refreshed(next *store.PageRevision, of *link.Copy) store.PageRevision {
 	rev := copyRevision(of)
 	rev.At, rev.Operation, rev.Importance, rev.Links = next.At, next.Operation, next.Importance, next.Links
@@ -149,5 +150,17 @@ func (s *scope) newer(ctx context.Context, p *store.Page, scopes []string) (*lin
 	if err != nil || !stale {
 		return nil, err
 	}
-	return s.record(ctx, p.OriginKind, p.OriginID, scopes)
+	of, err := s.record(ctx, p.OriginKind, p.OriginID, scopes)
+	if err != nil || of == nil || saysNothingNew(p, of) {
+		return nil, err
+	}
+	return of, nil
+}
+
+// saysNothingNew says of a copy whose record is at an earlier revision that it
+// shows the record as it is. That comes of bringing both into another store,
+// which counts revisions anew; the copy is not to be written again and again.
+func saysNothingNew(p *store.Page, of *link.Copy) bool {
+	next := refreshed(&p.PageRevision, of)
+	return of.Revision <= p.Version && sameRevision(&next, &p.PageRevision)
 }

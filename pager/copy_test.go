@@ -240,6 +240,27 @@ func TestCopyRevision(t *testing.T) {
 	}
 }
 
+// TestSaysNothingNew is about copies that came from another store with their
+// records, whose revisions were counted anew there.
+func TestSaysNothingNew(t *testing.T) {
+	of := &link.Copy{Kind: store.KindMemory, ID: 1, Revision: 3, Title: "t", Content: "text", Tags: []string{"a"}, Source: "memory"}
+	page := &store.Page{PageRevision: copyRevision(of)}
+	for _, c := range []struct {
+		version  int64
+		content  string
+		nothing  bool
+		versions int64 // of the next revision
+	}{{9, "text", true, 10}, {9, "changed", false, 10}, {2, "text", false, 3}, {1, "changed", false, 3}} {
+		page.Version, of.Content = c.version, c.content
+		if got := saysNothingNew(page, of); got != c.nothing {
+			t.Errorf("%+v: %v", c, got)
+		}
+		if next := refreshed(&store.PageRevision{Version: c.version + 1}, of); next.Version != c.versions {
+			t.Errorf("%+v: the next version is %d", c, next.Version)
+		}
+	}
+}
+
 // TestDeletedRecords deletes records in every way there is: with the context in
 // memory and without, their copies are gone at once, from every tier.
 func TestDeletedRecords(t *testing.T) {

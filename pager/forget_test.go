@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/testkit/fakeembed"
 	"github.com/ncruces/go-sqlite3"
 )
 
@@ -115,6 +117,44 @@ func TestForget(t *testing.T) {
 	}
 	if columns := where(t, dir, "kept in core"); len(columns) < 2 {
 		t.Errorf("what was kept is in %v only", columns)
+	}
+}
+
+// TestForgetVectors looks for pages by vectors: those of other contexts are not
+// found, and one that is forgotten leaves no vector.
+func TestForgetVectors(t *testing.T) {
+	dir := t.TempDir()
+	db := openDB(t, dir, nil)
+	cs, other := scopeOf(t, db, Config{Scope: Scope{"n", "s"}}), scopeOf(t, db, Config{Scope: Scope{"n", "other"}})
+	must[*loci.Receipt[loci.EmbeddingSpace]](t)(db.Embeddings().RegisterSpace(t.Context(), loci.EmbeddingSpace{ID: "v", Model: "fake", Dimension: 64}))
+	if err := db.Embeddings().RegisterEmbedder(t.Context(), "v", fakeembed.New(64), nil); err != nil {
+		t.Fatal(err)
+	}
+	put(t, cs, WriteRequest{PageID: "mill", Content: "windmills grind wheat"})
+	put(t, cs, WriteRequest{PageID: "sea", Content: "boats in a storm"})
+	put(t, other, WriteRequest{PageID: "theirs", Content: "windmills grind wheat"})
+	must[*loci.Receipt[loci.EmbeddingReport]](t)(db.Embeddings().Sync(t.Context(), "v", loci.EmbeddingSyncOptions{}))
+	found := must[*SearchResult](t)(cs.Search(t.Context(), SearchRequest{Query: "windmills wheat"}))
+	if names(found.Results) != "mill sea" || len(found.Degraded) != 0 { // every page has a cosine
+		t.Errorf("%+v", found)
+	}
+	forget(t, cs, "mill")
+	if names(search(t, cs, SearchRequest{Query: "windmills wheat"})) != "sea" || names(search(t, other, SearchRequest{Query: "windmills wheat"})) != "theirs" {
+		t.Error("what was forgotten, or another context's, was found")
+	}
+	checkDeep(t, cs)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := must[*sqlite3.Conn](t)(sqlite3.Open(filepath.Join(dir, store.DatabaseFile)))
+	defer c.Close()
+	st, _, err := c.Prepare("SELECT count(*) FROM vectors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if !st.Step() || st.ColumnInt(0) != 2 {
+		t.Errorf("%d vectors are left of 3, %v", st.ColumnInt(0), st.Err())
 	}
 }
 

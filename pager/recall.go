@@ -142,7 +142,7 @@ func (r *recall) newer(f *ranked) (*link.Copy, error) {
 		return nil, nil
 	}
 	of, err := r.c.scope.record(r.c.ctx, f.page.OriginKind, f.page.OriginID, r.q.scopes)
-	if err != nil || of == nil {
+	if err != nil || of == nil || saysNothingNew(f.page.Page, of) {
 		return nil, err
 	}
 	if rev := copyRevision(of); checkCopy(&rev) != nil {
