@@ -70,7 +70,7 @@ and that embedder alone. Your own memories are not touched.`,
 	f.StringVar(&opts.Dir, "keep", "", "make the store in this `directory` and leave it there for the next run")
 	f.StringSliceVar(&phases, "phases", nil, "what to measure, separated by commas: "+strings.Join(names, ", ")+" (default all)")
 
-	cmd.AddCommand(&cobra.Command{
+	cmd.AddCommand(benchContextCommand(a), &cobra.Command{
 		Use:    "first-answer DIRECTORY QUERY",
 		Short:  "Open a store, search once and tell how long it took",
 		Hidden: true,
@@ -83,5 +83,57 @@ and that embedder alone. Your own memories are not touched.`,
 			return a.WriteJSON(report)
 		},
 	})
+	return cmd
+}
+
+// benchContextCommand measures the context store on this machine.
+func benchContextCommand(a *cli.App) *cobra.Command {
+	var opts bench.ContextOptions
+	var parts []string
+	cmd := &cobra.Command{
+		Use:   "context",
+		Short: "Measure the context store on generated pages",
+		Long: `Measures how long a host waits for its window, unchanged and changed; whether
+the window keeps its budget and its prefix under random operations; how long a
+recall over many pages takes; and, as an estimate, what providers with a prompt
+cache would bill for the window of a simulated agent, beside a host that fills
+the same budget by relevance. Your own pages are not touched.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.WithTimeout(cmd.Context())
+			defer cancel()
+			for _, name := range parts {
+				opts.Parts = append(opts.Parts, bench.ContextPart(name))
+			}
+			if !a.Quiet() && !a.JSON() {
+				opts.Out = a.Stderr()
+			}
+			p := a.Progress("Loading")
+			defer p.Close()
+			opts.Progress = func(done, total int) {
+				p.Update(int64(done), int64(total))
+				if done == total {
+					p.Close()
+				}
+			}
+			report, err := bench.RunContext(ctx, opts)
+			if err != nil {
+				return err
+			}
+			if a.JSON() {
+				return report.WriteJSON(a.Stdout())
+			}
+			return report.WriteText(a.Stdout())
+		},
+	}
+	var names []string
+	for _, p := range bench.ContextParts() {
+		names = append(names, string(p))
+	}
+	f := cmd.Flags()
+	f.IntVar(&opts.Pages, "pages", 0, "pages of the scope in which recall is measured (default 100000)")
+	f.Uint64Var(&opts.Seed, "seed", 0, "seed of the pages (default 1)")
+	f.StringVar(&opts.Dir, "keep", "", "make the store of recall in this `directory` and leave it there for the next run")
+	f.StringSliceVar(&parts, "parts", nil, "what to measure, separated by commas: "+strings.Join(names, ", ")+" (default all)")
 	return cmd
 }
