@@ -38,10 +38,10 @@ func (a *App) dashboardCommand(o *op.Operation, name string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   name + " [JSON | -]",
 		Short: "Show a context: what is in the window, what changed, and what it cost",
-		Long: `Shows what is in an agent's context window, what changed in it and what that cost
-a prompt cache. With --out it draws a page into a file of its own, complete in
-itself, which any browser shows without a network. With --json it gives the
-model that the page is made of. Nothing is published.
+		Long: `Shows what is in an agent's context window, what changed in it, and what that
+cost a prompt cache. With --out it draws a page into a file, complete in itself,
+which any browser shows without a network. With --json it gives the model that
+the page is made of. Nothing is published.
 
   loci context dashboard --scope project --out dashboard.html
   loci context dashboard --scope project --events 500 --json
@@ -60,12 +60,12 @@ stays as it is unless --force is given.`,
 		if err != nil {
 			return err
 		}
-		raw, err = a.answer(cmd.Context(), o, raw)
+		out, err := a.answer(cmd.Context(), o, raw)
 		if err != nil {
 			return err
 		}
 		var m pager.Dashboard
-		if err := json.Unmarshal(raw, &m); err != nil {
+		if err := json.Unmarshal(out, &m); err != nil {
 			return err
 		}
 		if page.out != "" {
@@ -75,7 +75,7 @@ stays as it is unless --force is given.`,
 		}
 		switch {
 		case a.JSON():
-			return a.writeJSON(a.deps.Stdout, raw)
+			return a.writeJSON(a.deps.Stdout, out)
 		case page.out == "-":
 			return nil
 		case page.out != "":
@@ -182,8 +182,10 @@ func renderDashboard(w *Painter, m *pager.Dashboard) {
 	row := func(name string, t *pager.TierShare) []string {
 		return []string{name, fmt.Sprint(t.Pages), fmt.Sprint(t.Bytes), fmt.Sprint(t.RenderedBytes)}
 	}
-	w.Table([]string{"TIER", "PAGES", "CONTENT", "IN THE TEXT"},
-		[][]string{row("core", &m.Composition.Core), row("working", &m.Composition.Working), row("archive", &m.Composition.Archive)})
+	archive := row("archive", &m.Composition.Archive)
+	archive[3] = "–" // it is not in the text
+	w.Table([]string{"TIER", "PAGES", "BYTES", "IN THE TEXT"},
+		[][]string{row("core", &m.Composition.Core), row("working", &m.Composition.Working), archive})
 	w.Line("")
 	t := &m.Totals
 	w.Line(fmt.Sprintf("%s, %s of those behind the first left the prefix intact", plural(int(t.Renders), "change of the published bytes", "changes of the published bytes"), share(t.IntactShare)))

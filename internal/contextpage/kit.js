@@ -102,7 +102,7 @@ const legend = (entries) => el("ul", { class: "legend" }, entries.map(([cls, tex
 // plot draws a column for every item, the last at the right, and says below
 // which one is chosen. column(item, x, width) gives the marks, axis the labels.
 function plot({ id, items, height, title, desc, axis, backdrop, column, read }) {
-  const step = Math.max(6, Math.min(22, Math.floor(1000 / items.length)));
+  const step = Math.max(6, Math.min(30, Math.floor(1000 / items.length)));
   const width = items.length * step + 4;
   const picked = draw("rect", { class: "picked", y: 1, width: step, height: height - 2, rx: 3 });
   const chart = draw("svg", { width, height, role: "img", "aria-labelledby": `${id}-title ${id}-desc` },

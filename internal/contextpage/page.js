@@ -192,11 +192,13 @@ function ledger() {
   const box = el("div");
   const tier = (name) => t(name in { core: 1, working: 1, archive: 1 } ? name : "none");
   const faults = all.filter((m) => m.fault);
+  const titles = new Map(model.pages.map((p) => [p.page_id, p.title]));
   function update() {
     box.replaceChildren(table(t("ledger"), [
       { name: t("col.time"), cls: "still", cell: (m) => time(m.at_us) },
       { name: t("col.operation"), cls: "still", cell: (m) => [m.operation, m.fault && [" ", badge("bad", t("fault"))]] },
-      { name: t("col.page"), cls: "titled", head: true, cell: (m) => named(m.page_id) },
+      { name: t("col.page"), cls: "titled", head: true, cell: (m) =>
+        (titles.get(m.page_id) ? [named(titles.get(m.page_id)), el("small", {}, named(m.page_id))] : named(m.page_id)) },
       { name: t("col.move"), cls: "still", cell: (m) => `${tier(m.from)} → ${tier(m.to)}` },
       { name: t("col.reason"), cls: "still", cell: (m) => m.reason },
       { name: t("col.bytes"), number: true, cell: (m) => num(m.bytes) },
