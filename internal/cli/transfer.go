@@ -27,8 +27,9 @@ func (a *App) exportCommand() *cobra.Command {
 		Use:   "export [FILE | -]",
 		Short: "Write records and settings as lines of JSON",
 		Long: `Writes everything that is stored to a new file, or to standard output: a header,
-the settings, then a record a line, all of one moment. Where a namespace is set,
-by --namespace or otherwise, only that one is written, unless --all is given.
+the settings, then a record a line, and contexts with every revision of their
+pages, all of one moment. Where a namespace is set, by --namespace or otherwise,
+only that one is written, unless --all is given.
 
   loci export memories.jsonl
   loci export | gzip > memories.jsonl.gz`,
@@ -53,11 +54,11 @@ by --namespace or otherwise, only that one is written, unless --all is given.
 				what = "namespace " + *opts.Namespace
 			}
 			if fileOf(args) == "-" {
-				a.Note("Exported %s: %s, %s, revision %d", what, countOf(report.Records), settingsOf(report.Settings), report.Revision)
+				a.Note("Exported %s: %s, %s, revision %d", what, countOf(report.Records), settingsOf(report.Settings)+contextsOf(report.Contexts), report.Revision)
 				return nil
 			}
 			return a.Print(report, func(w *Painter) {
-				w.Line(fmt.Sprintf("Exported %s: %s, %s, revision %d, %d bytes", clean(what), countOf(report.Records), settingsOf(report.Settings), report.Revision, report.Bytes))
+				w.Line(fmt.Sprintf("Exported %s: %s, %s, revision %d, %d bytes", clean(what), countOf(report.Records), settingsOf(report.Settings)+contextsOf(report.Contexts), report.Revision, report.Bytes))
 			})
 		},
 	}
@@ -116,6 +117,17 @@ func settingsOf(n int64) string {
 	return fmt.Sprintf("%d settings", n)
 }
 
+// contextsOf goes on with the contexts, where there are any.
+func contextsOf(n int64) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 context"
+	}
+	return fmt.Sprintf(", %d contexts", n)
+}
+
 func (a *App) importCommand() *cobra.Command {
 	var dryRun, remap bool
 	cmd := &cobra.Command{
@@ -125,7 +137,7 @@ func (a *App) importCommand() *cobra.Command {
 or nothing. The whole input is checked first; what is wrong is named with its
 line. A store that never held anything takes over ids, times and revisions. Any
 other gives new ids, keeps times, and says with --json which id became which;
-settings that it has stay as they are.
+settings that it has stay as they are, and a context that it has is refused.
 
   loci import memories.jsonl --dry-run`,
 		Args: cobra.MaximumNArgs(1),
@@ -176,9 +188,12 @@ func printImport(w *Painter, r *loci.ImportReport) {
 	if len(kinds) > 0 {
 		text += " (" + strings.Join(kinds, ", ") + ")"
 	}
-	w.Line(text + ", " + settingsOf(r.Settings))
+	w.Line(text + ", " + settingsOf(r.Settings) + contextsOf(r.Contexts))
 	if r.SettingsKept > 0 {
 		w.Line(fmt.Sprintf("%s of the store stay as they are", settingsOf(r.SettingsKept)))
+	}
+	if r.RevisionsSkipped > 0 {
+		w.Line(fmt.Sprintf("%d earlier revisions of copies of records stay out: they are of the other store", r.RevisionsSkipped))
 	}
 	switch {
 	case r.Records == 0:
