@@ -43,6 +43,9 @@ func (s *scope) read(tx *store.ReadTx, stored *store.ContextScope, changes uint6
 			return err
 		}
 		w = windowOf(pages)
+		if err := st.fits(&w); err != nil {
+			return err
+		}
 		if published, _, err = tx.PublishedText(stored.ID); err != nil {
 			return err
 		}

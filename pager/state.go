@@ -52,7 +52,56 @@ func decodeState(raw []byte) (state, error) {
 	if err := json.Unmarshal(raw, &st); err != nil {
 		return st, errs.Wrap(errs.Storage, err, "the database is damaged: the state of a context scope cannot be read")
 	}
-	return st, nil
+	return st, st.check()
+}
+
+// check says what is wrong with a state that was read. An import takes states as
+// they come.
+func (st *state) check() error {
+	for _, f := range []struct {
+		name  string
+		value int64
+		least int64
+	}{
+		{"tick", st.Tick, 0}, {"residency_epoch", st.Epoch, 0}, {"generation", st.Generation, 0}, {"turn", st.Turn, 0}, {"written", st.Written, 0},
+		{"next_seq", st.NextSeq, 1}, {"next_admission", st.NextAdmission, 1}, {"next_page", st.NextPage, 1},
+		{"published.size", int64(st.Published.Size), 0}, {"published.stable", int64(st.Published.Stable), 0}, {"budget", int64(st.Budget), MinBudget},
+	} {
+		if f.value < f.least {
+			return damagedState(f.name)
+		}
+	}
+	switch {
+	case st.Budget > MaxBudget:
+		return damagedState("budget")
+	case st.Unit != UnitBytes && st.Unit != UnitTokens:
+		return damagedState("unit")
+	case (st.Unit == UnitTokens) != (st.Tokenizer != ""):
+		return damagedState("tokenizer")
+	case st.Published.Stable > st.Published.Size:
+		return damagedState("published.stable")
+	}
+	return nil
+}
+
+// fits says whether the numbers for new places lie above those that are taken.
+func (st *state) fits(w *window) error {
+	for _, r := range w.core {
+		if r.Seq >= st.NextSeq {
+			return damagedState("next_seq")
+		}
+	}
+	for _, r := range w.working {
+		if r.Admission >= st.NextAdmission {
+			return damagedState("next_admission")
+		}
+	}
+	return nil
+}
+
+// damagedState is the error of a state whose field cannot be.
+func damagedState(field string) error {
+	return errs.New(errs.Storage, "the database is damaged: %s in the state of a context scope cannot be: restore a backup, or correct the file that was imported", field)
 }
 
 // maxPending bounds the operations that are kept for the next publication; the
