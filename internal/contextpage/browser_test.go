@@ -271,3 +271,33 @@ func TestPreferences(t *testing.T) {
 		}
 	}
 }
+
+// TestNoScript opens the page in a frame in which no script may run: the key
+// figures are there all the same, and what is missing says so.
+func TestNoScript(t *testing.T) {
+	browser(t)
+	const around = `<!doctype html><meta charset="utf-8"><iframe width="1180" height="2300" sandbox="allow-same-origin" srcdoc="%s"></iframe>
+<pre id="probes"></pre><script>addEventListener("load", () => {
+  document.getElementById("probes").textContent = document.querySelector("iframe").contentDocument.body.innerText;
+});</script>`
+	file := filepath.Join(t.TempDir(), "frame.html")
+	page := fmt.Appendf(nil, around, html.EscapeString(rendered(t, sample(false))))
+	if err := os.WriteFile(file, page, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dom, _ := browse(t, file, "no-script.png", "--window-size=1200,2400")
+	text := probes.FindStringSubmatch(dom)
+	if text == nil {
+		t.Fatalf("the frame says nothing: %.600s", dom)
+	}
+	for _, want := range []string{"73.5%", "2,694", "89.4%", "simulated accounting 65.4%", "This part needs JavaScript"} {
+		if !strings.Contains(text[1], want) {
+			t.Errorf("without scripts the page does not say %q", want)
+		}
+	}
+	for _, absent := range []string{"Dark", "预算", "Generation 48"} {
+		if strings.Contains(text[1], absent) {
+			t.Errorf("without scripts the page says %q", absent)
+		}
+	}
+}

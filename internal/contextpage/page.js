@@ -216,6 +216,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
 
 function show() {
+  document.title = `${model.scope.join(" / ")} · ${t("title")}`;
   const language = document.getElementById("language"), theme = document.getElementById("theme");
   language.textContent = t("language");
   language.lang = lang === "zh" ? "en" : "zh-Hans";
