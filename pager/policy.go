@@ -267,7 +267,9 @@ func (cs *Store) SetPolicy(ctx context.Context, req SetPolicyRequest) (*SetPolic
 			}
 			return err
 		}
-		s.reg.Changed() // forgets what is known of policies, in every scope
+		if out.Changed {
+			s.reg.Changed() // forgets what is known of policies, in every scope
+		}
 		return nil
 	})
 	if err != nil {

@@ -1,10 +1,12 @@
 package pager
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -422,4 +424,64 @@ func TestPolicyUnknownProvider(t *testing.T) {
 	_, err = cs.SetPolicy(t.Context(), SetPolicyRequest{EveryN: new(2)})
 	wantFail(t, err, ErrInvalidArgument, "provider")
 	setPolicy(t, cs, SetPolicyRequest{Provider: new("")})
+}
+
+// TestPolicyConcurrent sets fields of one policy from several scopes at once,
+// while others go by it: none of them is lost, and nobody keeps an old policy.
+func TestPolicyConcurrent(t *testing.T) {
+	db := openDB(t, t.TempDir(), nil)
+	patches := []SetPolicyRequest{{EveryN: new(7)}, {KeepRecent: new(9)}, {Strategy: new("lru")}, {Provider: new("openai")}, {HardPct: new(97)}, {TargetPct: new(41)}}
+	var scopes []*Store
+	for i := range patches {
+		scopes = append(scopes, scopeOf(t, db, Config{Scope: Scope{"n", fmt.Sprint(i)}}))
+	}
+	var running sync.WaitGroup
+	for i, patch := range patches {
+		running.Go(func() {
+			for range 5 {
+				if _, err := scopes[i].SetPolicy(t.Context(), patch); err != nil {
+					t.Error(err)
+				}
+				if _, err := scopes[(i+1)%len(scopes)].PolicyTick(t.Context(), PolicyTickRequest{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	want := Policy{Mode: "manual", EveryN: 7, ThresholdPct: 80, TargetPct: 41, Strategy: "lru", KeepRecent: 9, Provider: "openai", HardPct: 97}
+	for _, cs := range scopes {
+		if got := policyOf(t, cs); got.Policy != want || got.State.Turns != 5 {
+			t.Errorf("%v goes by %+v", cs.Scope(), got)
+		}
+	}
+}
+
+// TestPolicyBusy does not wait for the writer for ever.
+func TestPolicyBusy(t *testing.T) {
+	cs := openScope(t, Config{Wait: time.Millisecond})
+	writing, finish := make(chan struct{}), make(chan struct{})
+	done := make(chan error)
+	go func() {
+		_, err := cs.reg.link.Write(context.Background(), func(*store.WriteTx) error {
+			close(writing)
+			<-finish
+			return nil
+		})
+		done <- err
+	}()
+	<-writing
+	_, err := cs.SetPolicy(t.Context(), SetPolicyRequest{EveryN: new(3)})
+	wantFail(t, err, ErrBusy, "")
+	_, err = cs.PolicyTick(t.Context(), PolicyTickRequest{})
+	wantFail(t, err, ErrBusy, "")
+	_, err = cs.RecordUsage(t.Context(), RecordUsageRequest{InputTokens: 1})
+	wantFail(t, err, ErrBusy, "")
+	close(finish)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := policyOf(t, cs); got.Policy != defaultPolicy() || got.State != (PolicyState{}) {
+		t.Errorf("after operations that did not wait: %+v", got)
+	}
 }
