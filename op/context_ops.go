@@ -235,7 +235,7 @@ func contextStateOps() []*Operation {
 		Define(Spec{
 			Name:        "context.checkpoints",
 			Summary:     "List the checkpoints of a context",
-			Description: "Newest first. The answer's next, given as before, asks for older ones.",
+			Description: "Newest first. The answer's next_cursor, given as after, asks for older ones.",
 			ReadOnly:    true, Idempotent: true,
 			Covers: []string{"Store.Checkpoints"},
 		}, func(ctx context.Context, db *loci.DB, in struct {

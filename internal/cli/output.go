@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,15 @@ func (a *App) printResult(name string, raw json.RawMessage) error {
 		return a.writeJSON(a.deps.Stdout, raw)
 	}
 	w := a.painter(a.deps.Stdout)
+	if strings.HasPrefix(name, contextPrefix) {
+		notes := a.painter(a.deps.Stderr)
+		if a.Quiet() {
+			notes.w = io.Discard
+		}
+		if shown, err := renderContextResult(w, notes, name, raw); shown {
+			return errors.Join(err, w.err, notes.err)
+		}
+	}
 	if err := renderResult(w, name, raw); err != nil {
 		return err
 	}
@@ -114,6 +124,15 @@ func (p *Painter) Line(text string) {
 	if p.err == nil {
 		_, p.err = io.WriteString(p.w, text+"\n")
 	}
+}
+
+// Text writes a text as it is, so that a file gets every byte of it; on a
+// terminal without what would drive one. A line end is added where none is.
+func (p *Painter) Text(text string) {
+	if p.width > 0 {
+		text = clean(text)
+	}
+	p.Line(strings.TrimSuffix(text, "\n"))
 }
 
 func (p *Painter) paint(code, text string) string {
