@@ -421,11 +421,10 @@ func (c *change) settle() error {
 	if !c.moved && !c.measured {
 		return nil
 	}
-	cost := c.meter.cost(&c.window)
-	if cost <= c.state.Budget {
-		c.cost = cost
-	} else if err := c.makeRoom(cost); err != nil {
-		return err
+	if c.cost = c.meter.cost(&c.window); c.cost > c.state.Budget {
+		if err := c.makeRoom(); err != nil {
+			return err
+		}
 	}
 	if c.moved = c.differs(); c.moved {
 		c.state.Epoch++
@@ -434,16 +433,17 @@ func (c *change) settle() error {
 }
 
 // makeRoom evicts working pages from a window that costs too much.
-func (c *change) makeRoom(cost int) error {
+func (c *change) makeRoom() error {
+	if left, ok := c.evictWithin(c.cost, c.state.Budget, "budget", nil); ok {
+		c.cost = left
+		return nil
+	}
 	if core := c.meter.cost(&window{core: c.window.core}); core > c.state.Budget {
 		return fail(ErrCoreOverBudget, "", "core alone would take %d of a budget of %d: unpin pages, shorten them, or raise the budget",
 			core, c.state.Budget).with("core", core).with("budget", c.state.Budget)
 	}
-	if !c.evictTo(c.state.Budget, "budget", nil) {
-		return fail(ErrBudgetExceeded, "", "the window would take %d of a budget of %d with nothing left to evict: shorten the page, or ingest it and let recall choose",
-			cost, c.state.Budget).with("cost", cost).with("budget", c.state.Budget)
-	}
-	return nil
+	return fail(ErrBudgetExceeded, "", "the window would take %d of a budget of %d with nothing left to evict: shorten the page, or ingest it and let recall choose",
+		c.cost, c.state.Budget).with("cost", c.cost).with("budget", c.state.Budget)
 }
 
 // differs says whether the window's lines are others than before.
@@ -459,6 +459,13 @@ func sameLines(a, b []*resident) bool {
 // most limit; false when that cannot be reached, and then nothing is evicted.
 // Pages that the operation touched or that keep names stay.
 func (c *change) evictTo(limit int, reason string, keep func(*resident) bool) bool {
+	_, ok := c.evictWithin(c.meter.cost(&c.window), limit, reason, keep)
+	return ok
+}
+
+// evictWithin is evictTo for a window whose cost is known. It gives what the
+// window costs afterwards.
+func (c *change) evictWithin(cost, limit int, reason string, keep func(*resident) bool) (left int, ok bool) {
 	var order []*resident
 	for _, r := range c.window.working {
 		if !c.touched[r.PageID] && (keep == nil || !keep(r)) {
@@ -466,12 +473,12 @@ func (c *change) evictTo(limit int, reason string, keep func(*resident) bool) bo
 		}
 	}
 	order = c.evictionOrder(order)
-	n := c.meter.shortestEviction(&c.window, order, limit)
+	n, left := c.meter.shortestEviction(&c.window, order, cost, limit)
 	if n > len(order) {
-		return false
+		return cost, false
 	}
 	c.evict(order[:n], reason)
-	return true
+	return left, true
 }
 
 // evict puts pages out of the window.

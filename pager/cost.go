@@ -91,30 +91,60 @@ func evictionOrder(pages []*resident, strategy string, tick, turn int64) {
 }
 
 // shortestEviction gives the least number of pages of order, from its beginning,
-// without which the window costs at most limit; len(order)+1 when even without
-// all of them it costs more. Costs are taken to fall with every page that goes.
-func (m meter) shortestEviction(w *window, order []*resident, limit int) int {
-	fits := func(n int) bool {
+// without which the window, which costs so much, costs at most limit, and what it
+// costs then; len(order)+1 when even without all of them it costs more. Costs are
+// taken to fall with every page that goes. A counter may have to count the whole
+// text for every try, so that the first one is a guess by the pages' bytes, and
+// the next ones are near it.
+func (m meter) shortestEviction(w *window, order []*resident, cost, limit int) (n, left int) {
+	if cost <= limit {
+		return 0, cost
+	}
+	without := func(n int) int {
 		gone := make(map[*resident]bool, n)
 		for _, r := range order[:n] {
 			gone[r] = true
 		}
-		left := window{core: w.core, working: make([]*resident, 0, len(w.working)-n)}
+		rest := window{core: w.core, working: make([]*resident, 0, len(w.working)-n)}
 		for _, r := range w.working {
 			if !gone[r] {
-				left.working = append(left.working, r)
+				rest.working = append(rest.working, r)
 			}
 		}
-		return m.cost(&left) <= limit
+		return m.cost(&rest)
 	}
-	lo, hi := 0, len(order)+1
+	lo, hi := 1, len(order)+1 // the answer lies between, both included
+	next, step, missed, fitted := w.guessEviction(order, cost, limit), 1, false, false
 	for lo < hi {
-		mid := (lo + hi) / 2 // at most len(order)
-		if fits(mid) {
-			hi = mid
+		if missed && fitted {
+			next = (lo + hi) / 2
+		}
+		next = min(max(next, lo), hi-1)
+		if c := without(next); c <= limit {
+			hi, left, fitted = next, c, true
+			next -= step
 		} else {
-			lo = mid + 1
+			lo, missed = next+1, true
+			next += step
+		}
+		step *= 2
+	}
+	return lo, left
+}
+
+// guessEviction is shortestEviction, were the cost of a page a matter of its
+// bytes.
+func (w *window) guessEviction(order []*resident, cost, limit int) (n int) {
+	total := 0
+	for _, list := range [][]*resident{w.core, w.working} {
+		for _, r := range list {
+			total += len(r.line)
 		}
 	}
-	return lo
+	excess := int(float64(cost-limit) * float64(total) / float64(cost)) // in bytes
+	for n < len(order) && excess > 0 {
+		excess -= len(order[n].line)
+		n++
+	}
+	return n
 }

@@ -153,7 +153,8 @@ func (w *window) lines() (core, working [][]byte) {
 // text renders the window.
 func (w *window) text() (text []byte, stable int) {
 	core, working := w.lines()
-	return render.Append(nil, core, working)
+	size, _ := render.Size(core, working)
+	return render.Append(make([]byte, 0, size), core, working)
 }
 
 // find gives the resident with a page id, or nil.
