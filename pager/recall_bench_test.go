@@ -48,7 +48,7 @@ func (p *prose) question() string {
 // p99 are of single calls; commit is p50 of a transaction that writes next to
 // nothing, and so what durability alone costs on the machine.
 func BenchmarkRecall(b *testing.B) {
-	for _, pages := range []int{1_000, 100_000} {
+	for _, pages := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint("pages=", pages), func(b *testing.B) {
 			cs := openScope(b, Config{})
 			p := newProse(1)
