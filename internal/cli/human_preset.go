@@ -98,6 +98,9 @@ func renderPreset(w *Painter, r presetView) {
 	renderFoot(w, found, nil, r.Diagnostics)
 }
 
+// pageColumns is how much of a page without a title a hit shows.
+const pageColumns = 120
+
 // renderRecordHit shows a hit by what its record says of itself.
 func renderRecordHit(w *Painter, h hitView) {
 	var rec struct {
@@ -106,6 +109,13 @@ func renderRecordHit(w *Painter, h hitView) {
 		Content   string   `json:"content"`
 		Type      string   `json:"memory_type"`
 		Tags      []string `json:"tags"`
+
+		// Of a page of a context:
+		PageID  string `json:"page_id"`
+		Version int64  `json:"version"`
+		Tier    string `json:"tier"`
+		Title   string `json:"title"`
+		Summary string `json:"summary"`
 	}
 	// A record of a kind without these fields is shown by its key alone.
 	_ = json.Unmarshal(h.Record, &rec)
@@ -117,7 +127,14 @@ func renderRecordHit(w *Painter, h hitView) {
 		facts = append(facts, strings.Join(rec.Tags, ", "))
 	}
 	title, more := rec.Judgment, rec.Reasoning
-	if title == "" {
+	switch {
+	case rec.PageID != "":
+		facts = append(facts, fmt.Sprintf("%s@%d", rec.PageID, rec.Version), rec.Tier)
+		// A page may have a megabyte: context read shows all of it.
+		if title, more = rec.Title, rec.Summary; title == "" {
+			title = cut(oneLine(rec.Content), pageColumns)
+		}
+	case title == "":
 		title = rec.Content
 	}
 	if title == "" {

@@ -80,3 +80,39 @@ func TestTransfer(t *testing.T) {
 		t.Error("a failed restore made a folder")
 	}
 }
+
+// TestPages has contexts named where people look at a store as a whole.
+func TestPages(t *testing.T) {
+	folder := t.TempDir()
+	run := func(code int, args ...string) outcome {
+		t.Helper()
+		got := cmdLine{args: append([]string{"--data=" + filepath.Join(folder, "a"), "--namespace=p"}, args...)}.run(t)
+		if got.code != code {
+			t.Fatalf("loci %s: %+v", strings.Join(args, " "), got)
+		}
+		return got
+	}
+	scope := `--scope=["p","s"]`
+	run(0, "context", "write", scope, `{"page_id":"light","title":"Lighthouse","summary":"Red.","content":"The lighthouse is red."}`)
+	run(0, "context", "write", scope, `{"page_id":"long","content":"`+strings.Repeat("lighthouse ", 100)+`"}`)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"health"}, "counts / page          2"},
+		{[]string{"search", "lighthouse", "--kinds=page", scope}, "Lighthouse\n  Red.\n  page:2 · light@1 · archive"},
+		{[]string{"search", "lighthouse", "--kinds=page", scope}, "…\n  page:3 · long@1 · archive"},
+		{[]string{"search", "lighthouse", "--kinds=page", "--scope=public"}, ""},
+		{[]string{"doctor", "--deep"}, "database: integrity checked"},
+		{[]string{"export", filepath.Join(folder, "x")}, "2 records, 0 settings, 1 context"},
+		{[]string{"import", filepath.Join(folder, "x"), "--dry-run", "--data=" + filepath.Join(folder, "b")}, "Would import 2 records (page 2), 0 settings, 1 context"},
+	} {
+		got := run(0, c.args...)
+		if !strings.Contains(got.stdout, c.want) || c.want == "" && strings.Contains(got.stdout, "page:") {
+			t.Errorf("loci %s: %+v", strings.Join(c.args, " "), got)
+		}
+	}
+	if got := run(op.ExitConflict, "import", filepath.Join(folder, "x")); !strings.Contains(got.stderr, `the store has a context ["p","s"] already`) {
+		t.Errorf("%+v", got)
+	}
+}
