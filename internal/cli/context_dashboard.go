@@ -169,7 +169,7 @@ func renderDashboard(w *Painter, m *pager.Dashboard) {
 	case "high", "hard":
 		pressure = w.Red(pressure)
 	}
-	w.Line(fmt.Sprintf("%d of %d %s, %s: pressure %s", now.Cost, now.Budget, now.Unit, share(&now.Used), pressure))
+	w.Line(fmt.Sprintf("%d of %d %s, %s: pressure %s", now.Cost, now.Budget, now.Unit, percent(&now.Used), pressure))
 	published := "published as it stands"
 	switch {
 	case now.Generation == 0:
@@ -188,14 +188,14 @@ func renderDashboard(w *Painter, m *pager.Dashboard) {
 		[][]string{row("core", &m.Composition.Core), row("working", &m.Composition.Working), archive})
 	w.Line("")
 	t := &m.Totals
-	w.Line(fmt.Sprintf("%s, %s of those behind the first left the prefix intact", plural(int(t.Renders), "change of the published bytes", "changes of the published bytes"), share(t.IntactShare)))
+	w.Line(fmt.Sprintf("%s, %s of those behind the first left the prefix intact", plural(int(t.Renders), "change of the published bytes", "changes of the published bytes"), percent(t.IntactShare)))
 	w.Line(fmt.Sprintf("%d bytes invalidated, %d rewritten, %s, %s", t.InvalidatedBytes, t.RewrittenBytes,
 		plural(int(t.Evictions), "eviction", "evictions"), plural(int(t.Faults), "fault", "faults")))
 	if sum := &m.Usage.Totals.Provider; sum.Calls > 0 {
-		w.Line(fmt.Sprintf("Billed %s, cache hit rate %s", plural(int(sum.Calls), "call", "calls"), share(sum.HitRate)))
+		w.Line(fmt.Sprintf("Billed %s, cache hit rate %s", plural(int(sum.Calls), "call", "calls"), percent(sum.HitRate)))
 	}
 	if sum := &m.Usage.Totals.Simulated; sum.Calls > 0 {
-		w.Line(w.Yellow(fmt.Sprintf("Simulated accounting: %s that nobody billed, cache hit rate %s", plural(int(sum.Calls), "call", "calls"), share(sum.HitRate))))
+		w.Line(w.Yellow(fmt.Sprintf("Simulated accounting: %s that nobody billed, cache hit rate %s", plural(int(sum.Calls), "call", "calls"), percent(sum.HitRate))))
 	}
 	p := &m.Replacement.Policy
 	w.Line(fmt.Sprintf("Policy %s, every %d turns, from %d%% down to %d%%, %s; %s, %s", p.Mode, p.EveryN, p.ThresholdPct, p.TargetPct, p.Strategy,
@@ -203,14 +203,6 @@ func renderDashboard(w *Painter, m *pager.Dashboard) {
 	for i := range m.Warnings {
 		w.Line(w.Yellow("Warning: " + clean(oneLine(m.Warnings[i].Message))))
 	}
-}
-
-// share writes a part of one as a percentage.
-func share(x *float64) string {
-	if x == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f%%", 100**x)
 }
 
 // contextDemoCommand plays an agent's session and draws it.

@@ -56,6 +56,9 @@ func TestDashboard(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got.stdout)
 		}
 	}
+	if called := run(0, "call", "context.dashboard", `{"scope": ["project", "session-1"]}`); called.stdout != got.stdout {
+		t.Errorf("called by its name it says\n%s", called.stdout)
+	}
 	m := model(run(0, with("context", "dashboard", "--json", "--events", "1")...))
 	if m.Now.Generation != 1 || !m.Now.Unpublished || len(m.Residency) != 1 || len(m.Pages) != 2 {
 		t.Errorf("the model is %+v", m)

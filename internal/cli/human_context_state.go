@@ -15,6 +15,8 @@ func renderContextState(w, notes *Painter, name string, raw json.RawMessage) (bo
 	switch strings.TrimPrefix(name, contextPrefix) {
 	case "status":
 		return true, render(raw, w, renderContextStatus)
+	case "dashboard":
+		return true, render(raw, w, func(w *Painter, m pager.Dashboard) { renderDashboard(w, &m) })
 	case "metrics":
 		return true, render(raw, w, renderMetrics)
 	case "usage":
