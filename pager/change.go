@@ -42,6 +42,7 @@ type change struct {
 	steps    []func(*store.WriteTx) error
 	logs     []logged
 	measured bool // the measure was changed
+	written  bool // it is committed
 	publish  bool // the window's bytes are to be published
 	event    *RenderEvent
 	text     []byte // with publish: the bytes

@@ -3,6 +3,7 @@ package pager
 import (
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/loci-memory/loci"
 )
@@ -84,8 +85,10 @@ func (c *Config) check() error {
 	if c.Counter != nil && c.Bytes {
 		return invalid("unit", "is bytes, and a token counter is given as well: choose one")
 	}
-	if c.Counter != nil && (c.Counter.ID() == "" || len(c.Counter.ID()) > loci.MaxLabelBytes) {
-		return invalid("tokenizer", "needs an id of 1 to %d bytes", loci.MaxLabelBytes)
+	if c.Counter != nil {
+		if id := c.Counter.ID(); id == "" || len(id) > loci.MaxLabelBytes || !utf8.ValidString(id) {
+			return invalid("tokenizer", "needs an id of 1 to %d bytes of UTF-8", loci.MaxLabelBytes)
+		}
 	}
 	if c.Wait < 0 {
 		return invalid("wait", "must not be negative")

@@ -52,6 +52,7 @@ func (c *change) rendered() (text []byte, stable int) {
 // there was nothing to write.
 func (s *scope) adopt(c *change, stored *store.ContextScope) {
 	if stored != nil {
+		c.written = true
 		s.touchesWritten(&c.window, c.merged)
 		s.stored = stored
 	}

@@ -33,7 +33,8 @@ func (s *scope) reference(r *resident) Reference {
 	return ref
 }
 
-// complete names the links of references and says which copies are stale.
+// complete names the links of references and says which copies are stale. It goes
+// on when ctx has ended: the answer is often that of a change that is stored.
 func (s *scope) complete(ctx context.Context, refs ...*Reference) error {
 	some := false
 	for _, r := range refs {
@@ -42,7 +43,7 @@ func (s *scope) complete(ctx context.Context, refs ...*Reference) error {
 	if !some {
 		return nil
 	}
-	return s.reg.link.Read(ctx, func(tx *store.ReadTx) error {
+	return s.reg.link.Read(context.WithoutCancel(ctx), func(tx *store.ReadTx) error {
 		for _, r := range refs {
 			r.Links = nil
 			for _, id := range r.links {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unicode/utf8"
 )
 
 // ScheduleRequest asks where to run a task, given where its pages are cached.
@@ -105,6 +106,8 @@ func (r *ScheduleRequest) check() error {
 		switch {
 		case p.ID == "":
 			return invalid(field+".id", "must not be empty")
+		case !utf8.ValidString(p.ID):
+			return invalid(field+".id", "is not valid UTF-8")
 		case seen[p.ID]:
 			return invalid(field+".id", "is there twice")
 		case p.Bytes < 0 || p.Bytes > maxExactInt || total > maxExactInt-p.Bytes:
@@ -121,6 +124,9 @@ func (r *ScheduleRequest) checkExecutors() error {
 	if r.Holder == "" {
 		return invalid("holder", "must name who has all pages")
 	}
+	if !utf8.ValidString(r.Holder) {
+		return invalid("holder", "is not valid UTF-8")
+	}
 	if n := len(r.Executors); n < 1 || n > maxExecutors {
 		return invalid("executors", "must be 1 to %d, not %d", maxExecutors, n)
 	}
@@ -134,6 +140,8 @@ func (r *ScheduleRequest) checkExecutors() error {
 		switch {
 		case e.ID == "":
 			return invalid(field+".id", "must not be empty")
+		case !utf8.ValidString(e.ID):
+			return invalid(field+".id", "is not valid UTF-8")
 		case seen[e.ID]:
 			return invalid(field+".id", "is there twice")
 		case !isAmount(e.QueueMS):
@@ -144,6 +152,8 @@ func (r *ScheduleRequest) checkExecutors() error {
 			return invalid(field+".bytes_per_ms", "must be a number above 0: only the holder fetches nothing")
 		case len(e.CachedPageIDs) > maxCachedPages:
 			return invalid(field+".cached_page_ids", "has %d entries, at most %d are allowed", len(e.CachedPageIDs), maxCachedPages)
+		case slices.ContainsFunc(e.CachedPageIDs, func(id string) bool { return !utf8.ValidString(id) }):
+			return invalid(field+".cached_page_ids", "holds what is not valid UTF-8")
 		}
 		seen[e.ID] = true
 	}

@@ -99,7 +99,7 @@ func (cs *Store) mutate(ctx context.Context, op string, fn, then func(*change) e
 			}
 			err = c.commit(ctx, cs.wait)
 			if err == nil && then != nil {
-				err = then(c)
+				return unanswered(c, then(c))
 			}
 			if !errors.Is(err, errMoved) {
 				return err
@@ -108,6 +108,14 @@ func (cs *Store) mutate(ctx context.Context, op string, fn, then func(*change) e
 		}
 		return fail(ErrBusy, "", "the scope keeps changing from outside: retry")
 	}))
+}
+
+// unanswered says of an error behind a commit that it is the answer that failed.
+func unanswered(c *change, err error) error {
+	if err == nil || !c.written {
+		return err
+	}
+	return &Error{Code: ErrInternal, Message: "the change is stored, but its answer could not be made: do not repeat it, look at the status", Err: err}
 }
 
 // reconfigure stores the handle's measure in the place of the one in force.
