@@ -73,6 +73,8 @@ func (p *player) actions() map[string]func(*rapid.T) {
 		"restore":       func(*rapid.T) { p.restore() },
 		"set policy":    func(*rapid.T) { p.setPolicy() },
 		"policy tick":   func(*rapid.T) { p.policyTick() },
+		"row":           func(*rapid.T) { p.row() },
+		"organize":      func(*rapid.T) { p.organize() },
 		"remember":      func(*rapid.T) { p.remember() },
 		"change record": func(*rapid.T) { p.changeRecord() },
 		"later":         func(*rapid.T) { p.clock.at = p.clock.at.Add(1e9) },
