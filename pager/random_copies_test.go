@@ -28,6 +28,10 @@ func (p *player) remember() {
 		p.t.Fatalf("upsert: %v", err)
 	}
 	p.check("remember", p.m)
+	if p.bool("page it in") {
+		ids := p.memories()
+		p.pageInRecord(ids[len(ids)-1])
+	}
 }
 
 // changeRecord pages a memory in, changes it, or deletes it with its copies.

@@ -8,10 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// row writes a row of the outline.
-func (p *player) row() {
-	n := rapid.IntRange(1, 9).Draw(p.rt, "n")
-	p.doWrite(WriteRequest{Content: p.content(), Title: fmt.Sprint("step ", n), Summary: "done", Outline: new(true)})
+// someRows writes rows of the outline, and may fold them.
+func (p *player) someRows() {
+	for n := range rapid.IntRange(1, 5).Draw(p.rt, "rows") {
+		p.doWrite(WriteRequest{Content: p.content(), Title: fmt.Sprint("step ", n), Summary: "done", Outline: new(true)})
+	}
+	if p.bool("then fold") {
+		p.fold()
+	}
 }
 
 func (p *player) organize() {

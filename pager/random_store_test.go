@@ -133,7 +133,7 @@ func (w *world) stored(pageID string) (found modelRevision) {
 }
 
 func (p *player) fold() {
-	keep := rapid.IntRange(1, 4).Draw(p.rt, "keep")
+	keep := rapid.IntRange(1, 3).Draw(p.rt, "keep")
 	word := p.pick([]string{"", "里程碑"}, "word")
 	var res *FoldResult
 	changed := false

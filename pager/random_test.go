@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -50,34 +51,37 @@ type player struct {
 }
 
 func (p *player) actions() map[string]func(*rapid.T) {
+	one := func(do func()) func(*rapid.T) { return func(*rapid.T) { do() } }
 	return map[string]func(*rapid.T){
-		"write":         func(*rapid.T) { p.write() },
-		"rewrite":       func(*rapid.T) { p.rewrite() },
-		"publish":       func(*rapid.T) { p.publishSome() },
-		"reopen":        func(*rapid.T) { p.reopen() },
-		"reconfigure":   func(*rapid.T) { p.reconfigure() },
-		"read":          func(*rapid.T) { p.read() },
-		"history":       func(*rapid.T) { p.history() },
-		"page in":       func(*rapid.T) { p.pageIn() },
-		"page out":      func(*rapid.T) { p.pageOut() },
-		"unpin":         func(*rapid.T) { p.unpin() },
-		"forget":        func(*rapid.T) { p.forget() },
-		"search":        func(*rapid.T) { p.search() },
-		"recall":        func(*rapid.T) { p.recall() },
-		"look":          func(*rapid.T) { p.look() },
-		"record usage":  func(*rapid.T) { p.recordUsage() },
-		"compact":       func(*rapid.T) { p.compact() },
-		"ingest":        func(*rapid.T) { p.ingest() },
-		"fold":          func(*rapid.T) { p.fold() },
-		"checkpoint":    func(*rapid.T) { p.checkpoint() },
-		"restore":       func(*rapid.T) { p.restore() },
-		"set policy":    func(*rapid.T) { p.setPolicy() },
-		"policy tick":   func(*rapid.T) { p.policyTick() },
-		"row":           func(*rapid.T) { p.row() },
-		"organize":      func(*rapid.T) { p.organize() },
-		"remember":      func(*rapid.T) { p.remember() },
-		"change record": func(*rapid.T) { p.changeRecord() },
-		"later":         func(*rapid.T) { p.clock.at = p.clock.at.Add(1e9) },
+		"write": one(p.write), "rewrite": one(p.rewrite), "publish": one(p.publishSome), "page in": one(p.pageIn), "page out": one(p.pageOut),
+		"unpin": one(p.unpin), "forget": one(p.forget), "recall": one(p.recall), "compact": one(p.compact), "ingest": one(p.ingest),
+		"fold": one(p.fold), "checkpoint": one(p.checkpoint), "restore": one(p.restore), "policy tick": one(p.policyTick),
+		"rows": one(p.someRows), "organize": one(p.organize), "remember": one(p.remember), "change record": one(p.changeRecord),
+		"seldom": one(p.seldom),
+	}
+}
+
+// seldom does what matters less to the others.
+func (p *player) seldom() {
+	switch p.pick([]string{"reopen", "reconfigure", "read", "history", "search", "look", "record usage", "set policy", "later"}, "what") {
+	case "reopen":
+		p.reopen()
+	case "reconfigure":
+		p.reconfigure()
+	case "read":
+		p.read()
+	case "history":
+		p.history()
+	case "search":
+		p.search()
+	case "look":
+		p.look()
+	case "record usage":
+		p.recordUsage()
+	case "set policy":
+		p.setPolicy()
+	default:
+		p.clock.at = p.clock.at.Add(time.Second)
 	}
 }
 
