@@ -29,13 +29,13 @@ func (cs *Store) Forget(ctx context.Context, req ForgetRequest) (*ForgetResult, 
 		return nil, withOp(op, err)
 	}
 	var out *ForgetResult
-	var id int64
 	err := cs.mutate(ctx, op, func(c *change) error {
 		r, err := c.page(req.PageID)
 		if err != nil {
 			return err
 		}
-		id, out = r.ID, &ForgetResult{PageID: r.PageID, Tier: tierNames[r.Tier]}
+		id := r.ID
+		out = &ForgetResult{PageID: r.PageID, Tier: tierNames[r.Tier]}
 		err = c.scope.reg.link.Read(ctx, func(tx *store.ReadTx) error {
 			versions, err := tx.PageHistory(id)
 			if err != nil {
@@ -51,10 +51,7 @@ func (cs *Store) Forget(ctx context.Context, req ForgetRequest) (*ForgetResult, 
 		c.remove(r)
 		c.unlink(id)
 		return nil
-	}, func(c *change) error {
-		delete(c.scope.touches, id)
-		return nil
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}

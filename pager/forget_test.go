@@ -103,7 +103,10 @@ func TestForget(t *testing.T) {
 		t.Errorf("the links left are %v", got)
 	}
 	// Pages in memory do not bring back links that were stripped.
-	put(t, cs, WriteRequest{PageID: "linking", Content: "links", Links: []string{"kept"}, ExpectedVersion: new(int64(1)), Importance: new(0.9)})
+	must[*CompactResult](t)(cs.Compact(t.Context(), CompactRequest{PageID: "linking", Summary: "l", ExpectedVersion: new(int64(1))}))
+	if got := read(t, cs, "linking").Page; got.Version != 2 || !cmp.Equal(got.Links, []string{"kept"}) {
+		t.Errorf("%+v", got)
+	}
 	wantOrder(t, cs, "kept | linking")
 	checkDeep(t, cs)
 	if s := snapshot(t, cs); strings.Contains(*s.Text, marker) {

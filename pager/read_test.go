@@ -213,3 +213,36 @@ func TestUsesAreCounted(t *testing.T) {
 
 // ignoreLinks leaves out what a reference keeps for itself.
 var ignoreLinks = cmpopts.IgnoreUnexported(Reference{})
+
+// TestManyUses writes what was counted once it is too much to keep.
+func TestManyUses(t *testing.T) {
+	cs := openScope(t, Config{})
+	put(t, cs, WriteRequest{PageID: "p", Content: "text"})
+	waiting := func(add int64) (n int) {
+		err := cs.with(t.Context(), "look", func(s *scope) error {
+			for id := range add {
+				s.count(1000+id, 1, 1) // of pages that are gone
+			}
+			n = len(s.touches)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := waiting(maxTouches); n != maxTouches {
+		t.Fatalf("%d wait", n)
+	}
+	read(t, cs, "p")
+	if n := waiting(0); n != 0 {
+		t.Errorf("%d wait to be written", n)
+	}
+	if heads := dumpOf(t, cs).Heads; len(heads) != 1 || heads[0].Hits != 1 {
+		t.Errorf("%+v", heads)
+	}
+	read(t, cs, "p")
+	if got := read(t, cs, "p").Page.Hits; got != 2 {
+		t.Errorf("%d hits are told before the third read", got)
+	}
+}
