@@ -35,8 +35,9 @@ Without it --namespace, LOCI_NAMESPACE or the configuration file names a context
 of one string. LOCI_SCOPE is for records and does not count here.
 
 The arguments of an operation are its flags, or a JSON object: as an argument, or
-on standard input when that is no terminal. Flags win over it. What stands in
-for the first argument may be such an object as well, if it begins with {.
+on standard input when that is no terminal, which is read to its end then; give
+--input '{}' where nobody ends it. Flags win over the object. Where an operation
+takes a plain argument, such as a PAGE_ID, an object may stand in its place.
 
   echo '{"content": "The build takes 40 s.", "title": "build"}' |
     loci context write --scope project
