@@ -395,6 +395,7 @@ func (w *world) checkPage(op string, p *store.Page, revisions []modelRevision) {
 	want := w.m.pages[p.PageID]
 	if want == nil {
 		w.t.Fatalf("after %s there is a page %s", op, p.PageID)
+		return
 	}
 	if len(want.revisions) != len(revisions) {
 		w.t.Fatalf("after %s, %s has %d revisions, the model's %d", op, p.PageID, len(revisions), len(want.revisions))
