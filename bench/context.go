@@ -59,7 +59,7 @@ type ContextOptions struct {
 	Progress func(done, total int)
 
 	// Tests do less.
-	unchanged, changed, queries, rounds, pages, operations, steps int
+	unchanged, changed, queries, rounds, pages, operations, steps, documents int
 }
 
 // contextRun is one run under way.
@@ -123,6 +123,7 @@ func (o *ContextOptions) defaults() {
 	set(&o.pages, randomPages)
 	set(&o.operations, randomOperations)
 	set(&o.steps, sessionSteps)
+	set(&o.documents, agentDocuments)
 	if o.Seed == 0 {
 		o.Seed = 1
 	}

@@ -148,7 +148,7 @@ func (a *agent) begin() (err error) {
 		}
 	}
 	for t, words := range a.topics {
-		for d := range agentDocuments {
+		for d := range a.documents {
 			id := fmt.Sprintf("doc-%02d-%02d", t, d)
 			if err := a.write(id, pager.Archive, strings.Join(words[:2], " "), a.text(words, a.size())); err != nil {
 				return err

@@ -61,7 +61,7 @@ func (r *ContextReport) writeWindows(b *strings.Builder) {
 		return
 	}
 	b.WriteString("\nwindow of 64 KiB after a change: p50 and p95\n")
-	rows := [][]string{{"counted in", "changed", "evicted", "change", "snapshot", "both", "bare commit", "commit of the text", "snapshot over bare", "CPU change", "snapshot", "KB alloc"}}
+	rows := [][]string{{"counted in", "changed", "evicted", "change", "snapshot", "both", "bare commit", "commit of the text", "snapshot over bare", "CPU: change", "snapshot", "bare commit", "KB alloc"}}
 	before := ""
 	for i := range r.Windows {
 		w := &r.Windows[i]
@@ -75,9 +75,17 @@ func (r *ContextReport) writeWindows(b *strings.Builder) {
 			over = duration(w.Snapshot.P50-w.Commit.P50) + " " + duration(w.OverCommit())
 		}
 		rows = append(rows, []string{name, w.Case, fmt.Sprint(w.Evicted), pair(w.Change), pair(&w.Snapshot), pair(w.Both), pair(w.Commit), pair(w.CommitText),
-			over, duration(w.ChangeCPU), duration(w.SnapshotCPU), fmt.Sprintf("%.1f", w.SnapshotAlloc/1024)})
+			over, cpu(w.ChangeCPU), cpu(w.SnapshotCPU), cpu(w.CommitCPU), fmt.Sprintf("%.1f", w.SnapshotAlloc/1024)})
 	}
 	table(b, rows)
+}
+
+// cpu writes processor time, nothing for none.
+func cpu(us float64) string {
+	if us == 0 {
+		return ""
+	}
+	return duration(us)
 }
 
 // pair writes the p50 and the p95 of a latency, nothing for none.
@@ -131,7 +139,7 @@ func (s *SessionReport) writeText(b *strings.Builder) {
 	for _, h := range s.Hosts {
 		head = append(head, h.Host+": hit", "cost")
 	}
-	rows := [][]string{append(head, "Loci / naive", "pages / naive")}
+	rows := [][]string{append(head, "paid: Loci / naive", "by page / naive")}
 	for i := 0; i < len(s.Bills); i += len(s.Hosts) {
 		bills := s.Bills[i : i+len(s.Hosts)]
 		row := []string{bills[0].Profile, fmt.Sprint(bills[0].Before)}

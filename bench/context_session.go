@@ -79,6 +79,7 @@ func SessionAssumptions() []string {
 		"Loci sends prefix and tail as two blocks, with a breakpoint behind the prefix; \"Loci by page\" sends every working page as a block of its own",
 		"the naive hosts fill the same budget anew at every step with what a search for the step's question finds, in order of relevance, one of them behind the same pinned pages and rows",
 		"each host marks the end of its text or not, whichever is cheaper over the session",
+		"cost is the price over that of the same tokens without a cache; what is paid depends on the length of the text as well, and Loci's is shorter after evictions",
 		"tokens are those of o200k_base for every provider; caches drop nothing before its time and every request meets the machine that has it; automatic ones reuse the longest common prefix in steps of 128 tokens, which is more than DeepSeek promises",
 	}
 }

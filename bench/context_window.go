@@ -32,6 +32,7 @@ type WindowReport struct {
 
 	ChangeCPU     float64 `json:"change_cpu_us,omitempty"` // mean, of the whole process
 	SnapshotCPU   float64 `json:"snapshot_cpu_us"`
+	CommitCPU     float64 `json:"commit_cpu_us,omitempty"` // of Commit
 	SnapshotAlloc float64 `json:"snapshot_alloc_bytes"`
 }
 
@@ -222,7 +223,7 @@ func (w *windowBench) admit(i int) (evicted int, err error) {
 
 // changed measures a change and the snapshot behind it.
 func (w *windowBench) changed(name string, change func(i int) (int, error)) error {
-	var changes, snapshots meter
+	var changes, snapshots, commits meter
 	var changing, looking, both, bare, bareText []time.Duration
 	out := WindowReport{Measure: w.name, Case: name}
 	bytes := 0
@@ -247,8 +248,11 @@ func (w *windowBench) changed(name string, change func(i int) (int, error)) erro
 		}); err != nil {
 			return err
 		}
-		small, err := w.commit(2)
-		if err != nil {
+		var small time.Duration
+		if err := commits.measure(func() (err error) {
+			small, err = w.commit(2)
+			return err
+		}); err != nil {
 			return err
 		}
 		large, err := w.commit(w.text)
@@ -257,7 +261,7 @@ func (w *windowBench) changed(name string, change func(i int) (int, error)) erro
 		}
 		bytes += w.text
 		if i < warmUp {
-			changes, snapshots, bytes = meter{}, meter{}, 0
+			changes, snapshots, commits, bytes = meter{}, meter{}, meter{}, 0
 			out.Evicted = 0
 			continue
 		}
@@ -271,7 +275,7 @@ func (w *windowBench) changed(name string, change func(i int) (int, error)) erro
 	out.Change, out.Snapshot, out.Both = latency(changing), newLatency(looking), latency(both)
 	out.Commit, out.CommitText = latency(bare), latency(bareText)
 	out.ChangeCPU, out.SnapshotCPU = ratio(microseconds(changes.cpu), n), ratio(microseconds(snapshots.cpu), n)
-	out.SnapshotAlloc = ratio(float64(snapshots.allocated), n)
+	out.CommitCPU, out.SnapshotAlloc = ratio(microseconds(commits.cpu), n), ratio(float64(snapshots.allocated), n)
 	w.report.Windows = append(w.report.Windows, out)
 	return nil
 }
