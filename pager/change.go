@@ -44,6 +44,7 @@ type change struct {
 	measured bool // the measure was changed
 	written  bool // it is committed
 	publish  bool // the window's bytes are to be published
+	refit    bool // the budget is to be kept though nothing has changed
 	event    *RenderEvent
 	text     []byte // with publish: the bytes
 	stable   int
@@ -419,7 +420,7 @@ func (c *change) remeasure(cfg *Config) error {
 // changed.
 func (c *change) settle() error {
 	c.moved = c.differs()
-	if !c.moved && !c.measured {
+	if !c.moved && !c.measured && (!c.refit || c.scope.fits()) {
 		return nil
 	}
 	if c.cost = c.meter.cost(&c.window); c.cost > c.state.Budget {
@@ -564,13 +565,19 @@ func (c *change) commit(ctx context.Context, wait time.Duration) error {
 		return err
 	})
 	if err != nil {
-		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			return &Error{Code: ErrBusy, Message: fmt.Sprintf("the store was busy writing for longer than %s: retry", wait), Err: err}
-		}
-		return err
+		return busyWriting(ctx, wait, err)
 	}
 	c.scope.adopt(c, now)
 	return nil
+}
+
+// busyWriting is the error of a write that was to wait no longer than wait:
+// ErrBusy where that was too short, and else as it is.
+func busyWriting(ctx context.Context, wait time.Duration, err error) error {
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return &Error{Code: ErrBusy, Message: fmt.Sprintf("the store was busy writing for longer than %s: retry", wait), Err: err}
+	}
+	return err
 }
 
 // keptLog is how many entries of a type the log of a scope keeps at least.

@@ -39,7 +39,8 @@ const (
 )
 
 // Counter counts the tokens of a text. It must give the same number for the same
-// text every time and be safe for concurrent use.
+// text every time and be safe for concurrent use. It is asked while the scope is
+// held, so it must not use the scope itself. A number below 0 counts as 0.
 type Counter interface {
 	// ID names the vocabulary. It is stored with the scope: a scope counted with
 	// one tokenizer is not opened with another.

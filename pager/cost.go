@@ -31,15 +31,22 @@ func (m meter) cost(w *window) int {
 		return m.costByLine(w)
 	}
 	text, _ := w.text()
-	return m.counter.Count(string(text))
+	return m.count(string(text))
 }
+
+// maxCount is what a text counts at most: far beyond any budget, and small enough
+// to reckon with.
+const maxCount = 1 << 30
+
+// count is what the counter says of a text, as far as it can be.
+func (m meter) count(text string) int { return min(max(m.counter.Count(text), 0), maxCount) }
 
 // costByLine adds up the counts of the lines, which each page remembers.
 func (m meter) costByLine(w *window) int {
 	empty, _ := (&window{}).text()
 	total := 0
 	for _, line := range render.SplitLines(empty) {
-		total += m.counter.Count(string(line))
+		total += m.count(string(line))
 	}
 	for _, list := range [][]*resident{w.core, w.working} {
 		for i, r := range list {
@@ -48,9 +55,9 @@ func (m meter) costByLine(w *window) int {
 				known, comma = &r.next, ","
 			}
 			if *known == 0 {
-				*known = m.counter.Count(comma + string(r.line) + "\n")
+				*known = m.count(comma + string(r.line) + "\n")
 			}
-			total += *known
+			total = min(total+*known, maxCount)
 		}
 	}
 	return total

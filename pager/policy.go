@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -165,8 +163,16 @@ type PolicyRun struct {
 	Evicted int    `json:"evicted"` // pages
 }
 
+// public is the state as callers get it. They may change what they get.
 func (p *policyState) public() PolicyState {
-	return PolicyState{Turns: p.Turns, TurnsSince: p.Turns - p.TurnsAtRun, Runs: p.Runs, LastTurnID: p.LastTurnID, Last: p.Last}
+	out := PolicyState{Turns: p.Turns, TurnsSince: p.Turns - p.TurnsAtRun, Runs: p.Runs}
+	if p.LastTurnID != nil {
+		out.LastTurnID = new(*p.LastTurnID)
+	}
+	if p.Last != nil {
+		out.Last = new(*p.Last)
+	}
+	return out
 }
 
 // ReplacementPolicyRequest asks for the policy. It takes nothing.
@@ -262,10 +268,7 @@ func (cs *Store) SetPolicy(ctx context.Context, req SetPolicyRequest) (*SetPolic
 			return tx.SetPolicy(s.key.namespace, raw)
 		})
 		if err != nil {
-			if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-				return &Error{Code: ErrBusy, Message: fmt.Sprintf("the store was busy writing for longer than %s: retry", cs.wait), Err: err}
-			}
-			return err
+			return busyWriting(ctx, cs.wait, err)
 		}
 		if out.Changed {
 			s.reg.Changed() // forgets what is known of policies, in every scope

@@ -16,8 +16,10 @@ type RenderRequest struct {
 // Render gives the window's text and checks its budget anew. It publishes only
 // when asked, so that people can look without moving the generation.
 func (cs *Store) Render(ctx context.Context, req RenderRequest) (*Snapshot, error) {
-	return cs.look(ctx, "render", req.Publish, nil)
+	return cs.look(ctx, opRender, req.Publish, nil)
 }
+
+const opRender = "render"
 
 // SnapshotRequest asks what has changed in the window.
 type SnapshotRequest struct {
@@ -41,6 +43,9 @@ func (cs *Store) look(ctx context.Context, op string, publish bool, since *int64
 		if publish && (s.state.Published.SHA == "" || s.publishedEpoch != s.state.Epoch) {
 			return nil
 		}
+		if (publish || op == opRender) && !s.fits() {
+			return nil
+		}
 		policy, err := s.policy(ctx)
 		if err != nil {
 			return err
@@ -53,7 +58,7 @@ func (cs *Store) look(ctx context.Context, op string, publish bool, since *int64
 		return out, err
 	}
 	err = cs.mutate(ctx, op, func(c *change) error {
-		c.publish = true
+		c.publish, c.refit = publish, true
 		return nil
 	}, func(c *change) error {
 		out = c.scope.snapshot(c.policy, since)
@@ -86,10 +91,7 @@ func (s *scope) snapshot(policy Policy, since *int64) *Snapshot {
 
 // pressure says how full the window is.
 func (s *scope) pressure(policy Policy) Pressure {
-	if s.full == nil || s.full.epoch != s.state.Epoch || s.full.measure != s.state.measure {
-		s.full = &fullness{s.state.Epoch, s.state.measure, meter{s.counter}.cost(&s.window)}
-	}
-	cost, budget := s.full.cost, s.state.Budget
+	cost, budget := s.cost(), s.state.Budget
 	p := Pressure{Level: "low", Cost: cost, Budget: budget, Unit: s.state.Unit, Used: float64(cost) / float64(budget)}
 	switch pct := 100 * cost; {
 	case pct >= policy.HardPct*budget:
@@ -101,6 +103,18 @@ func (s *scope) pressure(policy Policy) Pressure {
 	}
 	return p
 }
+
+// cost is what the window costs as it stands.
+func (s *scope) cost() int {
+	if s.full == nil || s.full.epoch != s.state.Epoch || s.full.measure != s.state.measure {
+		s.full = &fullness{s.state.Epoch, s.state.measure, meter{s.counter}.cost(&s.window)}
+	}
+	return s.full.cost
+}
+
+// fits says whether the window keeps its budget. It does after every operation; an
+// import that gives copies other ids may make it a little larger.
+func (s *scope) fits() bool { return s.cost() <= s.state.Budget }
 
 // advisoryPct is the share of the budget from which a host does well to think of
 // folding or compacting.

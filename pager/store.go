@@ -35,9 +35,14 @@ func Open(ctx context.Context, db *loci.DB, cfg Config) (*Store, error) {
 	}
 	cs.reg.know(cfg.Counter)
 	if cfg.Reconfigure {
-		return cs, cs.reconfigure(ctx)
+		err = cs.reconfigure(ctx)
+	} else {
+		err = cs.with(ctx, op, func(*scope) error { return nil })
 	}
-	return cs, cs.with(ctx, op, func(*scope) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	return cs, nil
 }
 
 // Scope is the scope that the handle is on.

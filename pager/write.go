@@ -62,8 +62,11 @@ func (cs *Store) Write(ctx context.Context, req WriteRequest) (*WriteResult, err
 		} else {
 			r, out.Changed, err = d.replace(c, r)
 		}
+		if err != nil {
+			return err
+		}
 		out.Page = c.scope.reference(r)
-		return err
+		return nil
 	}, func(c *change) error {
 		if r := c.pages[out.Page.PageID]; r != nil {
 			out.Page = c.scope.reference(r)
@@ -71,7 +74,10 @@ func (cs *Store) Write(ctx context.Context, req WriteRequest) (*WriteResult, err
 		out.Evicted = append(out.Evicted, c.evicted...)
 		return c.scope.complete(ctx, &out.Page)
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // writeDraft is a request that was checked.
