@@ -294,7 +294,10 @@ func (a *App) Call(ctx context.Context, name string, raw []byte) (err error) {
 	if err := o.Check(raw); err != nil {
 		return err // before a store is made for nothing
 	}
-	ctx, cancel := a.WithTimeout(ctx)
+	ctx, cancel, err := a.limit(ctx, o)
+	if err != nil {
+		return err
+	}
 	defer cancel()
 	db, err := a.Open(ctx, true)
 	if err != nil {

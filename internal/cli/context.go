@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/loci-memory/loci/internal/errs"
@@ -43,6 +45,8 @@ takes a plain argument, such as a PAGE_ID, an object may stand in its place.
     loci context write --scope project
   loci context recall "how long is the build" --scope project --json
 
+--timeout is 30s here, from 100ms to 10m.
+
 With --json, snapshot, prefix, recall and prepare-task publish the text: it is
 what later changes are compared with. What people look at is not published.`
 
@@ -70,6 +74,31 @@ func (a *App) contextInput(ctx context.Context, args []string) (base []byte, res
 		return nil, args, err
 	}
 	return raw, args, nil
+}
+
+// The range and the default of --timeout for an operation of the context store:
+// hosts call them between two steps of a model and must not hang there.
+const (
+	contextTimeout    = 30 * time.Second
+	minContextTimeout = 100 * time.Millisecond
+	maxContextTimeout = 10 * time.Minute
+)
+
+// limit puts the time that an operation may take on ctx.
+func (a *App) limit(ctx context.Context, o *op.Operation) (context.Context, context.CancelFunc, error) {
+	if !isContext(o) {
+		ctx, cancel := a.WithTimeout(ctx)
+		return ctx, cancel, nil
+	}
+	d := contextTimeout
+	if set, _ := a.settings.given("timeout"); set {
+		if d = a.Timeout(); d < minContextTimeout || d > maxContextTimeout {
+			return nil, nil, usageError{fmt.Errorf("--timeout of a context operation must be from %s to %s, not %s",
+				minContextTimeout, maxContextTimeout, d), ""}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	return ctx, cancel, nil
 }
 
 func (a *App) stdinIsTerminal() bool {

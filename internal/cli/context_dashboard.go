@@ -91,7 +91,10 @@ func (a *App) answer(ctx context.Context, o *op.Operation, raw json.RawMessage) 
 	if err := o.Check(raw); err != nil {
 		return nil, err // before a store is made for nothing
 	}
-	ctx, cancel := a.WithTimeout(ctx)
+	ctx, cancel, err := a.limit(ctx, o)
+	if err != nil {
+		return nil, err
+	}
 	defer cancel()
 	db, err := a.Open(ctx, false)
 	if err != nil {

@@ -171,12 +171,27 @@ func TestContextExits(t *testing.T) {
 func TestContextTimeout(t *testing.T) {
 	dir := t.TempDir()
 	mustRun(t, dir, "", "write --scope s --page-id a --content one")
-	got := contextRun(t, dir, "", "write --scope s --page-id b --content two --timeout 1ns")
-	if got.code != op.ExitFailed || got.stdout != "" {
-		t.Errorf("exit %d, %s%s", got.code, got.stdout, got.stderr)
+	// So long a text takes seconds to analyse, on any machine.
+	text := strings.Repeat("The tide table of the northern harbours is an hour late. ", 400_000)
+	raw, err := json.Marshal(map[string]any{"content": text, "page_bytes": 512})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := contextRun(t, dir, "", "read b --scope s"); got.code != op.ExitNotFound {
-		t.Errorf("exit %d, %s%s", got.code, got.stdout, got.stderr)
+	got := contextRun(t, dir, string(raw), "ingest --scope s --timeout 100ms")
+	if got.code != op.ExitFailed || got.stdout != "" || !strings.Contains(got.stderr, "deadline") {
+		t.Errorf("exit %d, %.200s%.500s", got.code, got.stdout, got.stderr)
+	}
+	var status struct{ Counts struct{ Archive struct{ Pages int64 } } }
+	if err := json.Unmarshal([]byte(mustRun(t, dir, "", "status --scope s --json").stdout), &status); err != nil {
+		t.Fatal(err)
+	}
+	if status.Counts.Archive.Pages != 1 {
+		t.Errorf("%d pages are in the archive, not the one from before", status.Counts.Archive.Pages)
+	}
+	for _, out := range []string{"99ms", "601s", "0s"} {
+		if got := contextRun(t, dir, "", "status --scope s --timeout "+out); got.code != op.ExitUsage || !strings.Contains(got.stderr, "100ms") {
+			t.Errorf("--timeout %s: exit %d, %s%s", out, got.code, got.stdout, got.stderr)
+		}
 	}
 }
 
