@@ -88,12 +88,13 @@ type (
 	}
 
 	checkpointPage struct {
-		ID        ID       `json:"id"`
-		Version   int64    `json:"version"`
-		Tier      PageTier `json:"tier,omitempty"` // "" for the archive
-		Outline   bool     `json:"outline,omitempty"`
-		Seq       int64    `json:"seq,omitempty"`
-		Admission int64    `json:"admission,omitempty"`
+		ID         ID       `json:"id"`
+		Version    int64    `json:"version"`
+		Tier       PageTier `json:"tier,omitempty"` // "" for the archive
+		Outline    bool     `json:"outline,omitempty"`
+		Seq        int64    `json:"seq,omitempty"`
+		Admission  int64    `json:"admission,omitempty"`
+		RowVersion int64    `json:"row_version,omitempty"` // of an outline row
 	}
 )
 
@@ -261,7 +262,7 @@ func (x *exporter) checkpoints(tx *store.ReadTx) error {
 func checkpointLineOf(c *store.Checkpoint) *checkpointLine {
 	line := &checkpointLine{Checkpoint: ID(c.ID), Context: ID(c.Context), Label: c.Label, AtUS: c.At, Pages: make([]checkpointPage, len(c.Pages))}
 	for i, p := range c.Pages {
-		line.Pages[i] = checkpointPage{ID: ID(p.ID), Version: p.Version, Outline: p.Outline, Seq: p.Seq, Admission: p.Admission}
+		line.Pages[i] = checkpointPage{ID: ID(p.ID), Version: p.Version, Outline: p.Outline, Seq: p.Seq, Admission: p.Admission, RowVersion: p.RowVersion}
 		if p.Tier != store.TierArchived {
 			line.Pages[i].Tier = pageTiers[p.Tier]
 		}

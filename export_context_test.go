@@ -82,10 +82,7 @@ func addContexts(t testing.TB, db *DB, memory ID) {
 		t.Helper()
 		point := &store.Checkpoint{Context: c.ID, Label: "before <it>", At: 7}
 		write(func(tx *store.WriteTx) error {
-			err := tx.PageHeads(c.ID, 0, 0, func(h *store.PageHead) bool {
-				point.Pages = append(point.Pages, store.CheckpointPage{ID: h.ID, Version: h.Version, Tier: h.Tier, Outline: h.Outline, Seq: h.Seq, Admission: h.Admission})
-				return true
-			})
+			err := tx.PagePlaces(c.ID, func(p store.CheckpointPage) bool { point.Pages = append(point.Pages, p); return true })
 			if err != nil {
 				return err
 			}

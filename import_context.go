@@ -310,11 +310,11 @@ func parseCheckpoint(text []byte) (*store.Checkpoint, error) {
 		tier := slices.Index(pageTiers[:], cmp.Or(p.Tier, PageArchive))
 		if i > 0 && p.ID <= line.Pages[i-1].ID || p.ID < 1 || p.Version < 0 || tier < 0 ||
 			(tier == int(store.TierCore)) != (p.Seq > 0) || p.Seq < 0 || (tier == int(store.TierWorking)) != (p.Admission > 0) || p.Admission < 0 ||
-			p.Outline && tier != int(store.TierCore) {
+			p.Outline && tier != int(store.TierCore) || p.Outline != (p.RowVersion > 0) || p.RowVersion > p.Version {
 			return nil, errs.Invalid(fmt.Sprintf("pages[%d]", i), "must ascend by id, and have a version, and a tier with the place that goes with it")
 		}
 		c.Pages = append(c.Pages, store.CheckpointPage{
-			ID: int64(p.ID), Version: p.Version, Tier: store.PageTier(tier), Outline: p.Outline, Seq: p.Seq, Admission: p.Admission,
+			ID: int64(p.ID), Version: p.Version, Tier: store.PageTier(tier), Outline: p.Outline, Seq: p.Seq, Admission: p.Admission, RowVersion: p.RowVersion,
 		})
 	}
 	return c, nil

@@ -108,6 +108,9 @@ func (r *restorer) restore(then []store.CheckpointPage) error {
 		if len(then) > 0 && then[0].ID == now.ID {
 			to, then = then[0], then[1:]
 		}
+		if now.Outline && to.Outline {
+			to.RowVersion = now.RowVersion // a row that stays is a matter of its text alone
+		}
 		if now != to {
 			differ = append(differ, to)
 		}
@@ -130,9 +133,7 @@ func (r *restorer) restore(then []store.CheckpointPage) error {
 		if p, err = r.revert(p, differ[i].Version); err != nil {
 			return err
 		}
-		if err := r.put(p, &differ[i], &was); err != nil {
-			return err
-		}
+		r.put(p, &differ[i], &was)
 	}
 	return nil
 }
@@ -189,9 +190,9 @@ func (r *restorer) revert(p *resident, version int64) (*resident, error) {
 
 // put puts a page into the place that a checkpoint has of it. was is its
 // revision before the restore.
-func (r *restorer) put(p *resident, to *store.CheckpointPage, was *store.PageRevision) error {
+func (r *restorer) put(p *resident, to *store.CheckpointPage, was *store.PageRevision) {
 	if p.Tier == to.Tier && p.Outline == to.Outline && p.Seq == to.Seq && p.Admission == to.Admission {
-		return nil
+		return
 	}
 	n := r.edit(p)
 	from := n.Tier
@@ -199,9 +200,9 @@ func (r *restorer) put(p *resident, to *store.CheckpointPage, was *store.PageRev
 	n.Tier, n.Seq, n.Admission = to.Tier, to.Seq, to.Admission
 	if n.Outline != to.Outline {
 		if n.Outline, n.RowVersion = to.Outline, 0; n.Outline {
-			var err error
-			if n.RowVersion, err = r.rowVersion(n, was); err != nil {
-				return err
+			// The row is rendered as it was, as long as its text is the same.
+			if n.RowVersion = to.RowVersion; n.Title != was.Title || n.Summary != was.Summary {
+				n.RowVersion = n.Version
 			}
 		}
 	}
@@ -227,19 +228,4 @@ func (r *restorer) put(p *resident, to *store.CheckpointPage, was *store.PageRev
 	}
 	r.out.Changed = true
 	r.note(n.PageID)
-	return nil
-}
-
-// rowVersion gives the version at which the title or the summary of a page that
-// becomes a row again was last changed. So the row is rendered as it was, as long
-// as its text is the same.
-func (r *restorer) rowVersion(p *resident, was *store.PageRevision) (version int64, err error) {
-	if p.Title != was.Title || p.Summary != was.Summary {
-		return p.Version, nil
-	}
-	err = r.scope.reg.link.Read(r.ctx, func(tx *store.ReadTx) error {
-		version, err = tx.PageRowVersion(p.ID, was.Version)
-		return err
-	})
-	return version, err
 }

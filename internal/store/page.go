@@ -136,10 +136,11 @@ type Checkpoint struct {
 // CheckpointPage is a page in a checkpoint. It may be removed for good later:
 // the checkpoint then still names it.
 type CheckpointPage struct {
-	ID        int64 // record
-	Version   int64
-	Tier      PageTier
-	Outline   bool
-	Seq       int64
-	Admission int64
+	ID         int64 // record
+	Version    int64
+	Tier       PageTier
+	Outline    bool
+	Seq        int64
+	Admission  int64
+	RowVersion int64 // of an outline row, as in Page
 }

@@ -152,7 +152,7 @@ func FuzzCheckpoint(f *testing.F) {
 	}
 	f.Add(whole)
 	f.Add(whole[:len(whole)-1])
-	for _, damaged := range [][]byte{nil, {0, 1, 0}, {1, 1, 3}, {1, 1, 32}, {1, 1, 8, 0}, {1, 1, 16}, {0x81, 0, 1, 0}, bytes.Repeat([]byte{0xff}, 30)} {
+	for _, damaged := range [][]byte{nil, {0, 1, 0}, {1, 1, 3}, {1, 1, 64}, {1, 1, 8, 0}, {1, 1, 16}, {0x81, 0, 1, 0}, bytes.Repeat([]byte{0xff}, 30)} {
 		f.Add(damaged)
 	}
 	f.Fuzz(func(t *testing.T, buf []byte) {
@@ -176,7 +176,7 @@ func FuzzCheckpoint(f *testing.F) {
 // TestDamagedCheckpoints names what the fuzzer may take long to find.
 func TestDamagedCheckpoints(t *testing.T) {
 	for _, buf := range [][]byte{
-		{0, 1, 0}, {1, 1}, {1}, {1, 1, 3}, {1, 1, 32}, {1, 1, 8, 0}, {1, 1, 16}, {1, 1, 16, 0}, {0x81, 0, 1, 0}, {1, 1, 0, 0, 1, 0},
+		{0, 1, 0}, {1, 1}, {1}, {1, 1, 3}, {1, 1, 64}, {1, 1, 8, 0}, {1, 1, 16}, {1, 1, 16, 0}, {0x81, 0, 1, 0}, {1, 1, 0, 0, 1, 0},
 		append(bytes.Repeat([]byte{0xff}, 9), 1, 1, 0), slices.Concat(bytes.Repeat([]byte{0xff}, 8), []byte{0x7f, 1, 0, 1, 1, 0}),
 	} {
 		if pages, err := decodeCheckpoint(buf); !errors.Is(err, errs.Storage) {

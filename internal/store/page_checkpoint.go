@@ -9,13 +9,15 @@ import (
 
 // A checkpoint's pages stand one after the other, each as numbers in unsigned
 // LEB128: how far its id lies above that of the page before it, its version, a
-// byte of what it is, and then its places, those that are not 0.
+// byte of what it is, and then its places and the version of its row, those that
+// are not 0.
 const (
 	checkpointTier      = 3 // the bits of the tier
 	checkpointOutline   = 1 << 2
 	checkpointSeq       = 1 << 3
 	checkpointAdmission = 1 << 4
-	checkpointBits      = 1<<5 - 1
+	checkpointRow       = 1 << 5
+	checkpointBits      = 1<<6 - 1
 )
 
 // encodeCheckpoint gives the stored form of a checkpoint's pages; nil for none.
@@ -24,7 +26,7 @@ func encodeCheckpoint(pages []CheckpointPage) ([]byte, error) {
 	last := int64(0)
 	for i := range pages {
 		p := &pages[i]
-		if p.ID <= last || min(p.Version, p.Seq, p.Admission) < 0 || p.Tier > TierCore {
+		if p.ID <= last || min(p.Version, p.Seq, p.Admission, p.RowVersion) < 0 || p.Tier > TierCore {
 			return nil, errs.Invalid("pages", "have a page %d that cannot be kept: ids must ascend, numbers not be below 0", p.ID)
 		}
 		bits := uint64(p.Tier)
@@ -37,10 +39,13 @@ func encodeCheckpoint(pages []CheckpointPage) ([]byte, error) {
 		if p.Admission != 0 {
 			bits |= checkpointAdmission
 		}
+		if p.RowVersion != 0 {
+			bits |= checkpointRow
+		}
 		buf = binary.AppendUvarint(buf, uint64(p.ID-last))
 		buf = binary.AppendUvarint(buf, uint64(p.Version))
 		buf = binary.AppendUvarint(buf, bits)
-		for _, place := range []int64{p.Seq, p.Admission} {
+		for _, place := range []int64{p.Seq, p.Admission, p.RowVersion} {
 			if place != 0 {
 				buf = binary.AppendUvarint(buf, uint64(place))
 			}
@@ -77,6 +82,10 @@ func decodeCheckpoint(buf []byte) ([]CheckpointPage, error) {
 		if bits&checkpointAdmission != 0 {
 			p.Admission = next()
 			damaged = damaged || p.Admission == 0
+		}
+		if bits&checkpointRow != 0 {
+			p.RowVersion = next()
+			damaged = damaged || p.RowVersion == 0
 		}
 		p.Tier, p.Outline = PageTier(bits&checkpointTier), bits&checkpointOutline != 0
 		if above == 0 || above > math.MaxInt64-last || bits > checkpointBits || p.Tier > TierCore {

@@ -441,7 +441,7 @@ func conformContextLog(t *testing.T, s *Store, _ *hookLog) {
 func conformCheckpoints(t *testing.T, s *Store, _ *hookLog) {
 	c, other := addScope(t, s, "n"), addScope(t, s, "m")
 	one := &Checkpoint{Context: c.ID, Label: "before\x00", At: 4, Pages: []CheckpointPage{
-		{ID: 1, Version: 1}, {ID: 200, Version: math.MaxInt64, Tier: TierCore, Outline: true, Seq: 300}, {ID: 201, Version: 0, Tier: TierWorking, Admission: math.MaxInt64},
+		{ID: 1, Version: 1}, {ID: 200, Version: math.MaxInt64, Tier: TierCore, Outline: true, Seq: 300, RowVersion: 2}, {ID: 201, Version: 0, Tier: TierWorking, Admission: math.MaxInt64},
 		{ID: math.MaxInt64, Version: 7, Tier: TierArchived, Seq: 1, Admission: 1},
 	}}
 	none := &Checkpoint{Context: c.ID, At: 5}
@@ -474,7 +474,7 @@ func conformCheckpoints(t *testing.T, s *Store, _ *hookLog) {
 		}
 		return nil
 	})
-	for _, pages := range [][]CheckpointPage{{{ID: 0}}, {{ID: 2}, {ID: 2}}, {{ID: 2}, {ID: 1}}, {{ID: 1, Seq: -1}}, {{ID: 1, Version: -1}}, {{ID: 1, Tier: 3}}} {
+	for _, pages := range [][]CheckpointPage{{{ID: 0}}, {{ID: 2}, {ID: 2}}, {{ID: 2}, {ID: 1}}, {{ID: 1, Seq: -1}}, {{ID: 1, Version: -1}}, {{ID: 1, RowVersion: -1}}, {{ID: 1, Tier: 3}}} {
 		_, err := s.Write(t.Context(), func(tx *WriteTx) error { return tx.AddCheckpoint(&Checkpoint{Context: c.ID, Pages: pages}) })
 		if !errors.Is(err, errs.Validation) {
 			t.Errorf("%+v: %v", pages, err)

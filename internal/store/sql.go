@@ -275,7 +275,6 @@ const (
 	sqlAddPageVersion
 	sqlPageVersion
 	sqlPageHistory
-	sqlPageRowVersion
 	sqlPagePlaces
 	sqlPageVersionLinks
 	sqlSetPageVersionLinks
