@@ -277,3 +277,25 @@ func TestRestoreCopies(t *testing.T) {
 	}
 	checkDeep(t, cs)
 }
+
+// TestRestoredRowBytes holds that folded rows come back with the bytes that they
+// had, also one that became a row later than its title was last changed.
+func TestRestoredRowBytes(t *testing.T) {
+	cs := openScope(t, Config{})
+	write := must[*WriteResult](t)
+	write(cs.Write(t.Context(), WriteRequest{PageID: "late", Title: "step", Summary: "as it was", Content: "first"}))
+	write(cs.Write(t.Context(), WriteRequest{PageID: "late", Title: "step", Summary: "as it was", Content: "second",
+		ExpectedVersion: new(int64(1)), Outline: new(true)}))
+	for _, n := range []string{"3", "4", "5"} {
+		writeRow(t, cs, n)
+	}
+	before := snapshot(t, cs)
+	point := must[*CheckpointResult](t)(cs.Checkpoint(t.Context(), CheckpointRequest{}))
+	if folded := must[*FoldResult](t)(cs.Fold(t.Context(), FoldRequest{Keep: new(1)})); !folded.Changed {
+		t.Fatal("nothing was folded")
+	}
+	must[*RestoreResult](t)(cs.Restore(t.Context(), RestoreRequest{CheckpointID: point.Checkpoint.CheckpointID}))
+	if after := snapshot(t, cs); after.SHA != before.SHA {
+		t.Errorf("restored:\n%s\nbefore:\n%s", *after.Text, *before.Text)
+	}
+}
