@@ -635,18 +635,20 @@ func stateOf(p *store.Page) *store.PageState {
 
 // writeRest writes logs, published bytes and the state.
 func (c *change) writeRest(tx *store.WriteTx, id int64) (*store.ContextScope, error) {
-	trimmed := map[store.LogType]bool{}
+	full := map[store.LogType]bool{}
 	for i := range c.logs {
 		l := &c.logs[i]
 		if err := tx.AppendLog(id, l.typ, &l.entry); err != nil {
 			return nil, err
 		}
 		// Usage is kept: what was billed must not be counted twice.
-		if l.typ != store.LogUsage && l.entry.Number%1000 == 0 && !trimmed[l.typ] {
-			trimmed[l.typ] = true
-			if err := tx.TrimLog(id, l.typ, keptLog); err != nil {
-				return nil, err
-			}
+		if l.typ != store.LogUsage && l.entry.Number%1000 == 0 {
+			full[l.typ] = true
+		}
+	}
+	for typ := range full {
+		if err := tx.TrimLog(id, typ, keptLog); err != nil {
+			return nil, err
 		}
 	}
 	if c.event != nil {

@@ -22,7 +22,9 @@ type ForgetResult struct {
 
 // Forget removes a page with every revision of it, wherever it lies, and takes it
 // out of the links of all others. The text that was published last is cut off
-// before it. The record that a copy was made of stays.
+// before it. The record that a copy was made of stays, and so does what was
+// written of it elsewhere: a milestone names the rows that were folded into it,
+// with their titles and summaries.
 func (cs *Store) Forget(ctx context.Context, req ForgetRequest) (*ForgetResult, error) {
 	const op = "forget"
 	if err := validPageID("page_id", req.PageID); err != nil {
