@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -356,5 +357,35 @@ func TestManyScopes(t *testing.T) {
 		if got.Page.Hits != 4 {
 			t.Fatalf("reopened, scope %d: %d hits were kept of 4", i, got.Page.Hits)
 		}
+	}
+}
+
+// TestScopesHeldInMemory holds that large scopes which nobody works on do not pile
+// up in memory, and that one that was dropped comes back as it was.
+func TestScopesHeldInMemory(t *testing.T) {
+	db := openDB(t, t.TempDir(), nil)
+	reg := registryOf(db)
+	content := strings.Repeat("x", 900_000)
+	var first *Snapshot
+	for i := range 24 {
+		cs := scopeOf(t, db, Config{Scope: Scope{"project", fmt.Sprint("session-", i)}, Budget: new(MaxBudget)})
+		must[*WriteResult](t)(cs.Write(t.Context(), WriteRequest{PageID: "a", Content: content, Tier: Working}))
+		if s := snapshot(t, cs); i == 0 {
+			first = s
+		}
+	}
+	reg.mu.Lock()
+	kept, held, sum := len(reg.scopes), reg.held, 0
+	for _, s := range reg.scopes {
+		sum += s.held
+	}
+	_, there := reg.scopes[scopeKey{"project", `["project","session-0"]`}]
+	reg.mu.Unlock()
+	if held > keptBytes || held != sum || kept >= 24 || kept < 10 || there {
+		t.Errorf("%d scopes are kept, with %d bytes, counted as %d; the first one: %v", kept, sum, held, there)
+	}
+	again := snapshot(t, scopeOf(t, db, Config{Scope: Scope{"project", "session-0"}}))
+	if again.SHA != first.SHA || again.Generation != first.Generation {
+		t.Error("a scope that was dropped came back as another one")
 	}
 }

@@ -23,13 +23,18 @@ type registry struct {
 
 	mu       sync.Mutex
 	scopes   map[scopeKey]*scope
+	held     int                // bytes that they take, about
 	uses     uint64             // logical time of use, for dropping scopes
 	counters map[string]Counter // those that were ever given, by id
 	policies map[string]Policy  // by namespace
 }
 
-// keptScopes is how many scopes nobody works on are kept in memory.
-const keptScopes = 256
+// Scopes that nobody works on are kept in memory up to this many, and up to this
+// many bytes of all scopes, which is some five of the largest there can be.
+const (
+	keptScopes = 256
+	keptBytes  = 64 << 20
+)
 
 func registryOf(db *loci.DB) *registry {
 	l := db.Link()
@@ -65,6 +70,8 @@ type scope struct {
 	turn  chan struct{} // holds a token while nobody works on the scope
 	users int           // that hold it or wait, guarded by the registry's mu
 	used  uint64        // guarded by the registry's mu
+	held  int           // bytes it took when it was last released, guarded by the registry's mu
+	sized fullness      // by epoch, what size worked out
 
 	loaded  bool
 	changes uint64              // the registry's when it was loaded or checked
@@ -101,17 +108,6 @@ func (r *registry) acquire(ctx context.Context, key scopeKey, wait time.Duration
 	}
 	s.users++
 	r.mu.Unlock()
-	done := func() {
-		r.mu.Lock()
-		s.users--
-		r.uses++
-		s.used = r.uses
-		idle := r.idlest()
-		r.mu.Unlock()
-		if idle != nil {
-			r.drop(idle)
-		}
-	}
 	select {
 	case <-s.turn:
 	default:
@@ -120,20 +116,59 @@ func (r *registry) acquire(ctx context.Context, key scopeKey, wait time.Duration
 		select {
 		case <-s.turn:
 		case <-ctx.Done():
-			done()
+			r.leave(s)
 			return nil, nil, ctx.Err()
 		case <-timer.C:
-			done()
+			r.leave(s)
 			return nil, nil, fail(ErrBusy, "", "another operation holds the scope for longer than %s: retry", wait)
 		}
 	}
-	return s, func() { s.turn <- struct{}{}; done() }, nil
+	return s, func() { r.release(s) }, nil
+}
+
+// release gives a scope's turn back, and drops the scope that was idle for
+// longest if there is no room for all of them.
+func (r *registry) release(s *scope) {
+	held := s.size()
+	s.turn <- struct{}{}
+	r.mu.Lock()
+	r.held += held - s.held
+	s.held = held
+	s.users--
+	r.uses++
+	s.used = r.uses
+	idle := r.idlest()
+	r.mu.Unlock()
+	if idle != nil {
+		r.drop(idle)
+	}
+}
+
+// leave counts out somebody who did not get the turn.
+func (r *registry) leave(s *scope) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.users--
+}
+
+// size is about what the scope takes of memory, in bytes: its texts, and its
+// pages with their lines.
+func (s *scope) size() int {
+	if s.sized.cost == 0 || s.sized.epoch != s.state.Epoch {
+		s.sized = fullness{epoch: s.state.Epoch, cost: 1 << 10}
+		for _, list := range [][]*resident{s.window.core, s.window.working} {
+			for _, p := range list {
+				s.sized.cost += len(p.line) + len(p.Content) + 512
+			}
+		}
+	}
+	return s.sized.cost + len(s.text) + len(s.published)
 }
 
 // idlest gives the scope to drop from memory, or nil while there is room. It is
 // called with mu held.
 func (r *registry) idlest() (found *scope) {
-	if len(r.scopes) <= keptScopes {
+	if len(r.scopes) <= keptScopes && r.held <= keptBytes {
 		return nil
 	}
 	for _, s := range r.scopes {
@@ -157,6 +192,7 @@ func (r *registry) drop(s *scope) {
 	defer r.mu.Unlock()
 	if s.users--; s.users == 0 && err == nil {
 		delete(r.scopes, s.key)
+		r.held -= s.held
 	}
 }
 
