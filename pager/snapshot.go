@@ -16,7 +16,7 @@ type RenderRequest struct {
 // Render gives the window's text and checks its budget anew. It publishes only
 // when asked, so that people can look without moving the generation.
 func (cs *Store) Render(ctx context.Context, req RenderRequest) (*Snapshot, error) {
-	return cs.look(ctx, opRender, req.Publish, nil)
+	return cs.look(ctx, opRender, req.Publish, nil, nil)
 }
 
 const opRender = "render"
@@ -33,11 +33,12 @@ type SnapshotRequest struct {
 // the generation that it has, the answer is short and made without rendering.
 // Otherwise the text is published and given.
 func (cs *Store) Snapshot(ctx context.Context, req SnapshotRequest) (*Snapshot, error) {
-	return cs.look(ctx, "snapshot", req.Publish == nil || *req.Publish, req.Since)
+	return cs.look(ctx, "snapshot", req.Publish == nil || *req.Publish, req.Since, nil)
 }
 
-// look gives the window, with its text unless the caller has it.
-func (cs *Store) look(ctx context.Context, op string, publish bool, since *int64) (out *Snapshot, err error) {
+// look gives the window, with its text unless the caller has it. also, if not nil,
+// looks at more of the scope as it is then.
+func (cs *Store) look(ctx context.Context, op string, publish bool, since *int64, also func(context.Context, *scope) error) (out *Snapshot, err error) {
 	quick := false
 	err = cs.with(ctx, op, func(s *scope) error {
 		if publish && (s.state.Published.SHA == "" || s.publishedEpoch != s.state.Epoch) {
@@ -52,19 +53,31 @@ func (cs *Store) look(ctx context.Context, op string, publish bool, since *int64
 		}
 		quick = true
 		out = s.snapshot(policy, since)
+		if also != nil {
+			return also(ctx, s)
+		}
 		return nil
 	})
-	if err != nil || quick {
-		return out, err
+	if err != nil {
+		return nil, err
+	}
+	if quick {
+		return out, nil
 	}
 	err = cs.mutate(ctx, op, func(c *change) error {
 		c.publish, c.refit = publish, true
 		return nil
 	}, func(c *change) error {
 		out = c.scope.snapshot(c.policy, since)
+		if also != nil {
+			return also(context.WithoutCancel(ctx), c.scope) // the text is published
+		}
 		return nil
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // snapshot says what is in the window, as it stands. Without since, or when it
@@ -145,20 +158,19 @@ type PrefixResult struct {
 // Prefix gives the byte-stable prefix, the tail behind it, and what the last
 // change cost. The two together are the text.
 func (cs *Store) Prefix(ctx context.Context, req PrefixRequest) (*PrefixResult, error) {
-	const op = "prefix"
-	snap, err := cs.look(ctx, op, req.Publish == nil || *req.Publish, nil)
-	if err != nil {
-		return nil, err
-	}
-	out := &PrefixResult{Snapshot: *snap}
-	text := *snap.Text
-	out.Prefix, out.Tail, out.Text = text[:snap.StablePrefixBytes], text[snap.StablePrefixBytes:], nil
-	err = cs.with(ctx, op, func(s *scope) error {
+	out := &PrefixResult{}
+	snap, err := cs.look(ctx, "prefix", req.Publish == nil || *req.Publish, nil, func(ctx context.Context, s *scope) error {
 		events, err := s.renderEvents(ctx, 1)
 		if len(events) > 0 {
 			out.Last = &events[0]
 		}
 		return err
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	out.Snapshot = *snap
+	text := *snap.Text
+	out.Prefix, out.Tail, out.Text = text[:snap.StablePrefixBytes], text[snap.StablePrefixBytes:], nil
+	return out, nil
 }

@@ -2,6 +2,7 @@ package pager
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,4 +94,30 @@ func TestWriteVectors(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
+}
+
+// TestPrefixTellsOfItsOwnChange publishes from many sides: the change that an
+// answer tells of is the one that its generation came with.
+func TestPrefixTellsOfItsOwnChange(t *testing.T) {
+	cs := openScope(t, Config{})
+	var work sync.WaitGroup
+	for range 4 {
+		work.Go(func() {
+			for range 25 {
+				if _, err := cs.Write(t.Context(), WriteRequest{Content: "text", Tier: Working}); err != nil {
+					t.Error(err)
+					return
+				}
+				p, err := cs.Prefix(t.Context(), PrefixRequest{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if p.Last == nil || p.Last.Generation != p.Generation || p.Last.TextBytes != p.TextBytes {
+					t.Errorf("generation %d of %d bytes: %+v", p.Generation, p.TextBytes, p.Last)
+				}
+			}
+		})
+	}
+	work.Wait()
 }
