@@ -2,6 +2,7 @@ package pager
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -186,21 +187,22 @@ func (p *player) doWrite(req WriteRequest) {
 	var res *WriteResult
 	var evicted []string
 	changed := false
+	id := req.PageID
+	if id == "" { // a write that fails for its size does not tell which id it was to have
+		id = p.nextPageID()
+	}
 	ok := p.try("write", req.PageID, func() (err error) {
 		res, err = p.cs.Write(context.Background(), req)
 		return err
 	}, func(m *model) (code Code) {
-		id := req.PageID
-		if id == "" && res != nil {
-			if id = res.Page.PageID; m.pages[id] != nil {
-				p.t.Fatalf("the new page has the id of another: %s", id)
-			}
-		}
 		changed, evicted, code = m.write(id, &req)
 		return code
 	})
 	if !ok {
 		return
+	}
+	if res.Page.PageID != id {
+		p.t.Fatalf("the page that was written is %s, not %s", res.Page.PageID, id)
 	}
 	if res.Changed != changed {
 		p.t.Fatalf("write of %s says changed %v, the model %v", res.Page.PageID, res.Changed, changed)
@@ -212,6 +214,21 @@ func (p *player) doWrite(req WriteRequest) {
 	if res.Page.Version != at.current().version || res.Page.Tier != at.tier || !slices.Equal(res.Page.Links, at.current().links) {
 		p.t.Fatalf("write answers %+v, the model has %+v", res.Page, at)
 	}
+}
+
+// nextPageID is the page id that the store will give.
+func (p *player) nextPageID() (id string) {
+	err := p.cs.with(context.Background(), "test", func(s *scope) error {
+		next := s.state.NextPage
+		for id = fmt.Sprint("p", next); p.m.pages[id] != nil; id = fmt.Sprint("p", next) {
+			next++
+		}
+		return nil
+	})
+	if err != nil {
+		p.t.Fatalf("the next page id: %v", err)
+	}
+	return id
 }
 
 func pageIDs(refs []Reference) []string {
