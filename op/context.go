@@ -39,7 +39,8 @@ type ContextTarget struct {
 type ContextChange struct {
 	ContextTarget
 	// Reconfigure stores the given budget and unit in the place of others that are
-	// stored. What no longer fits is evicted.
+	// stored. What no longer fits is evicted. It is done before the operation, and
+	// stays done when that fails.
 	Reconfigure bool `json:"reconfigure,omitempty"`
 }
 
