@@ -420,7 +420,7 @@ func (c *change) remeasure(cfg *Config) error {
 // changed.
 func (c *change) settle() error {
 	c.moved = c.differs()
-	if !c.moved && !c.measured && (!c.refit || c.scope.fits()) {
+	if !c.moved && !c.measured && (!c.refit && !c.publish || c.scope.fits()) {
 		return nil
 	}
 	if c.cost = c.meter.cost(&c.window); c.cost > c.state.Budget {

@@ -142,7 +142,14 @@ func TestPolicyStateIsTheCallers(t *testing.T) {
 func TestImportedWindowKeepsItsBudget(t *testing.T) {
 	for name, look := range map[string]func(*Store) (*Snapshot, error){
 		"snapshot": func(cs *Store) (*Snapshot, error) { return cs.Snapshot(t.Context(), SnapshotRequest{}) },
-		"render":   func(cs *Store) (*Snapshot, error) { return cs.Render(t.Context(), RenderRequest{}) },
+		"recall": func(cs *Store) (*Snapshot, error) {
+			out, err := cs.Recall(t.Context(), RecallRequest{SearchRequest: SearchRequest{Query: "nothingofthekind"}})
+			if err != nil {
+				return nil, err
+			}
+			return out.Context, nil
+		},
+		"render": func(cs *Store) (*Snapshot, error) { return cs.Render(t.Context(), RenderRequest{}) },
 	} {
 		db, cs, memory := lived(t)
 		copied := fmt.Sprintf("memory:%d", memory)
