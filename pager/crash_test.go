@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -181,16 +182,16 @@ func checkAfterKill(t *testing.T, dir string, pages map[string]bool, published m
 // killer is a store that kills the process at a moment of an operation.
 type killer struct {
 	link.Store
-	at      string // "prepare", "stage", "commit" or "done"
-	n       int    // of prepare or stage: which one
-	counted int
+	at      string       // "prepare", "stage", "commit" or "done"
+	n       int          // of prepare or stage: which one
+	counted atomic.Int64 // pages are prepared by several goroutines
 }
 
 func (k *killer) die(at string) {
 	if at != k.at {
 		return
 	}
-	if k.counted++; k.counted >= k.n {
+	if k.counted.Add(1) == int64(max(k.n, 1)) { // once: another may come before the process is dead
 		crash.Say("killed at %s %d", at, k.n)
 		crash.Suicide()
 	}
