@@ -181,7 +181,9 @@ func TestContextTimeout(t *testing.T) {
 	if got.code != op.ExitFailed || got.stdout != "" || !strings.Contains(got.stderr, "deadline") {
 		t.Errorf("exit %d, %.200s%.500s", got.code, got.stdout, got.stderr)
 	}
-	var status struct{ Counts struct{ Archive struct{ Pages int64 } } }
+	var status struct {
+		Counts struct{ Archive struct{ Pages int64 } }
+	}
 	if err := json.Unmarshal([]byte(mustRun(t, dir, "", "status --scope s --json").stdout), &status); err != nil {
 		t.Fatal(err)
 	}
