@@ -296,7 +296,7 @@ func (m *model) put(at, to *modelPage) {
 	at.tier, at.seq, at.place = to.tier, to.seq, to.place
 	if at.outline != to.outline {
 		if at.outline, at.row = to.outline, 0; at.outline {
-			at.row = at.rowVersion()
+			at.row = max(at.rowVersion(), to.row)
 		}
 	}
 	if at.tier != Core {

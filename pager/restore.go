@@ -133,7 +133,9 @@ func (r *restorer) restore(then []store.CheckpointPage) error {
 		if p, err = r.revert(p, differ[i].Version); err != nil {
 			return err
 		}
-		r.put(p, &differ[i], &was)
+		if err := r.put(p, &differ[i], &was); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -190,9 +192,9 @@ func (r *restorer) revert(p *resident, version int64) (*resident, error) {
 
 // put puts a page into the place that a checkpoint has of it. was is its
 // revision before the restore.
-func (r *restorer) put(p *resident, to *store.CheckpointPage, was *store.PageRevision) {
+func (r *restorer) put(p *resident, to *store.CheckpointPage, was *store.PageRevision) error {
 	if p.Tier == to.Tier && p.Outline == to.Outline && p.Seq == to.Seq && p.Admission == to.Admission {
-		return
+		return nil
 	}
 	n := r.edit(p)
 	from := n.Tier
@@ -200,9 +202,9 @@ func (r *restorer) put(p *resident, to *store.CheckpointPage, was *store.PageRev
 	n.Tier, n.Seq, n.Admission = to.Tier, to.Seq, to.Admission
 	if n.Outline != to.Outline {
 		if n.Outline, n.RowVersion = to.Outline, 0; n.Outline {
-			// The row is rendered as it was, as long as its text is the same.
-			if n.RowVersion = to.RowVersion; n.Title != was.Title || n.Summary != was.Summary {
-				n.RowVersion = n.Version
+			var err error
+			if n.RowVersion, err = r.rowVersion(n, to.RowVersion, was); err != nil {
+				return err
 			}
 		}
 	}
@@ -228,4 +230,19 @@ func (r *restorer) put(p *resident, to *store.CheckpointPage, was *store.PageRev
 	}
 	r.out.Changed = true
 	r.note(n.PageID)
+	return nil
+}
+
+// rowVersion gives the version at which a page that becomes a row again last
+// changed as one: that of the checkpoint, unless its title or summary changed
+// later.
+func (r *restorer) rowVersion(p *resident, then int64, was *store.PageRevision) (version int64, err error) {
+	if p.Title != was.Title || p.Summary != was.Summary {
+		return p.Version, nil
+	}
+	err = r.scope.reg.link.Read(r.ctx, func(tx *store.ReadTx) error {
+		version, err = tx.PageRowVersion(p.ID, was.Version)
+		return err
+	})
+	return max(version, then), err
 }

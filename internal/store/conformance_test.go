@@ -58,6 +58,7 @@ func conform(t *testing.T, open opener) {
 		{"revisions of pages", conformPageRevisions},
 		{"heads of pages", conformPageHeads},
 		{"places of pages", conformPagePlaces},
+		{"rows of pages", conformPageRowVersion},
 		{"scopes of contexts", conformContexts},
 		{"log of a context", conformContextLog},
 		{"checkpoints of a context", conformCheckpoints},

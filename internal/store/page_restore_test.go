@@ -27,3 +27,30 @@ func conformPagePlaces(t *testing.T, s *Store, _ *hookLog) {
 		}
 	}
 }
+
+func conformPageRowVersion(t *testing.T, s *Store, _ *hookLog) {
+	c := addScope(t, s, "n")
+	p, other := testPage(c, "p"), testPage(c, "other")
+	p.Title, p.Summary = "t", "s"
+	addPages(t, s, p, other)
+	for _, row := range [][3]string{{"t", "s", "body"}, {"u", "s", "body"}, {"u", "s", "other body"}, {"u", "r", ""}, {"u", "r", "x"}, {"t", "s", "body"}} {
+		writes(t, s, func(tx *WriteTx) error {
+			old := *p
+			p.Version, p.Title, p.Summary, p.Content = p.Version+1, row[0], row[1], row[2]
+			return tx.AddPageRevision(&old, p)
+		})
+	}
+	read(t, s, func(tx *ReadTx) error {
+		for i, want := range []int64{1, 1, 3, 3, 5, 5, 7} {
+			got, err := tx.PageRowVersion(p.ID, int64(i+1))
+			if err != nil || got != want {
+				t.Errorf("version %d has the row of version %d, not %d: %v", i+1, got, want, err)
+			}
+		}
+		got, err := tx.PageRowVersion(other.ID, 1)
+		if got != 1 {
+			t.Errorf("a page of one revision has the row of version %d", got)
+		}
+		return err
+	})
+}

@@ -276,6 +276,7 @@ const (
 	sqlPageVersion
 	sqlPageHistory
 	sqlPagePlaces
+	sqlPageRowVersion
 	sqlPageVersionLinks
 	sqlSetPageVersionLinks
 	sqlAddPageLink

@@ -152,6 +152,8 @@ func addPageStatements(all *[statementCount]string) {
 	all[sqlPageHistory] = `SELECT version, created_at, operation, octet_length(content) FROM page_versions
 		WHERE page_record = $1 ORDER BY version`
 	all[sqlPagePlaces] = "SELECT id, version, tier, outline, seq, admission, row_version FROM pages WHERE context_id = $1 ORDER BY id"
+	all[sqlPageRowVersion] = `SELECT coalesce(max(o.version), 0) + 1 FROM page_versions n, page_versions o
+		WHERE n.page_record = $1 AND n.version = $2 AND o.page_record = $1 AND o.version < $2 AND (o.title <> n.title OR o.summary <> n.summary)`
 	all[sqlPageVersionLinks] = "SELECT version, links FROM page_versions WHERE page_record = $1 AND links IS NOT NULL"
 	all[sqlSetPageVersionLinks] = "UPDATE page_versions SET links = $1 WHERE page_record = $2 AND version = $3"
 	all[sqlAddPageLink] = `INSERT INTO page_links (target, page_record) VALUES ($1, $2)
