@@ -281,6 +281,9 @@ func (m *model) write(id string, req *WriteRequest) (changed bool, evicted []str
 	}
 	tier := req.Tier
 	if p == nil {
+		if req.PinReason != "" && !wantRow && tier != Core {
+			return false, nil, ErrInvalidArgument
+		}
 		p = m.add(id, r)
 	} else {
 		switch {
@@ -297,8 +300,11 @@ func (m *model) write(id string, req *WriteRequest) (changed bool, evicted []str
 		if wantRow {
 			tier = Core
 		}
+		if req.PinReason != "" && tier != Core {
+			return false, nil, ErrInvalidArgument
+		}
 		same := sameModelRevision(&r, p.current())
-		pinned := tier == Core && req.PinReason != "" && req.PinReason != p.pin
+		pinned := req.PinReason != "" && req.PinReason != p.pin
 		if same && wantRow == p.outline && tier == p.tier && !pinned {
 			return false, nil, ""
 		}

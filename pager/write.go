@@ -28,7 +28,7 @@ type WriteRequest struct {
 	// Outline makes the page a row of the outline: pinned, one line of title and
 	// summary, its content to be read when needed.
 	Outline   *bool  `json:"outline,omitempty"`
-	PinReason string `json:"pin_reason,omitempty"` // why it is in core
+	PinReason string `json:"pin_reason,omitempty"` // why it is in core; for a page of core only
 }
 
 // WriteResult names the page that was written.
@@ -226,6 +226,9 @@ func (d *writeDraft) make(c *change) (*resident, error) {
 			return nil, err
 		}
 	}
+	if err := d.checkReason(d.outline, d.tier); err != nil {
+		return nil, err
+	}
 	p := &store.Page{PageID: id}
 	d.fill(&p.PageRevision)
 	r := c.create(p)
@@ -250,11 +253,13 @@ func (d *writeDraft) replace(c *change, r *resident) (_ *resident, changed bool,
 			return r, false, err
 		}
 	}
+	if err := d.checkReason(outline, tier); err != nil {
+		return r, false, err
+	}
 	var next store.PageRevision
 	d.fill(&next)
 	same := sameRevision(&next, &r.PageRevision)
-	// Only core keeps a reason.
-	pinned := tier == store.TierCore && d.req.PinReason != "" && d.req.PinReason != r.PinReason
+	pinned := d.req.PinReason != "" && d.req.PinReason != r.PinReason
 	if same && outline == r.Outline && tier == r.Tier && !pinned {
 		return r, false, nil
 	}
@@ -263,6 +268,14 @@ func (d *writeDraft) replace(c *change, r *resident) (_ *resident, changed bool,
 	}
 	r, err = d.place(c, r, outline, tier)
 	return r, true, err
+}
+
+// checkReason refuses a reason for a page that is not to be in core.
+func (d *writeDraft) checkReason(outline bool, tier store.PageTier) error {
+	if d.req.PinReason != "" && !outline && tier != store.TierCore {
+		return invalid("pin_reason", "says why a page is in core: write it with tier core, or leave the reason out")
+	}
+	return nil
 }
 
 // place puts a page where it is to be.
@@ -277,7 +290,7 @@ func (d *writeDraft) place(c *change, r *resident, outline bool, tier store.Page
 		}
 	}
 	r = c.move(r, tier, "write")
-	if tier == store.TierCore && d.req.PinReason != "" {
+	if d.req.PinReason != "" {
 		r = c.edit(r)
 		r.PinReason = d.req.PinReason
 	}

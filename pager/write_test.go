@@ -171,3 +171,23 @@ func TestWriteLinks(t *testing.T) {
 		t.Errorf("another order of links is no change: %+v", got)
 	}
 }
+
+// TestPinReason holds that a reason goes with core and with nothing else.
+func TestPinReason(t *testing.T) {
+	cs := openScope(t, Config{})
+	for _, tier := range []Tier{"", Working, Archive} {
+		_, err := cs.Write(t.Context(), WriteRequest{Content: "text", Tier: tier, PinReason: "why"})
+		if e, ok := errors.AsType[*Error](err); !ok || e.Code != ErrInvalidArgument || e.Field != "pin_reason" {
+			t.Errorf("tier %q: %v", tier, err)
+		}
+	}
+	put(t, cs, WriteRequest{PageID: "p", Content: "text", Tier: Core, PinReason: "why"})
+	_, err := cs.Write(t.Context(), WriteRequest{PageID: "p", Content: "text", Tier: Working, PinReason: "why", ExpectedVersion: new(int64(1))})
+	if !errors.Is(err, ErrInvalidArgument) {
+		t.Error(err)
+	}
+	row := put(t, cs, WriteRequest{Title: "step", Summary: "done", Content: "text", Outline: new(true), PinReason: "a trail"})
+	if row.PinReason != "a trail" {
+		t.Errorf("%+v", row)
+	}
+}
