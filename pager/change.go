@@ -46,6 +46,7 @@ type change struct {
 	publish  bool // the window's bytes are to be published
 	refit    bool // the budget is to be kept though nothing has changed
 	event    *RenderEvent
+	mended   bool   // the published bytes are the same, and what is kept of them was cut
 	text     []byte // with publish: the bytes
 	stable   int
 	moved    bool // the window's bytes may be others than before
@@ -514,7 +515,7 @@ func (c *change) counted(r *resident) *resident {
 // empty says whether there is nothing to write.
 func (c *change) empty() bool {
 	return len(c.steps) == 0 && len(c.edited) == 0 && len(c.logs) == 0 && len(c.ledger) == 0 && !c.measured &&
-		(c.event == nil) && c.same()
+		c.event == nil && !c.mended && c.same()
 }
 
 // same says whether the state is as it was, but for the clock of touches, which
@@ -651,7 +652,7 @@ func (c *change) writeRest(tx *store.WriteTx, id int64) (*store.ContextScope, er
 			return nil, err
 		}
 	}
-	if c.event != nil {
+	if c.event != nil || c.mended {
 		if err := tx.PutPublished(id, c.text); err != nil {
 			return nil, err
 		}

@@ -43,6 +43,7 @@ type modelPolicy struct {
 
 type modelText struct {
 	text   string // perhaps cut, when a page was removed for good
+	whole  string
 	size   int
 	stable int
 }
@@ -296,7 +297,8 @@ func sameModelRevision(a, b *modelRevision) bool {
 func (m *model) publish() *RenderEvent {
 	text, stable := m.text()
 	old := m.published
-	if old != nil && old.text == text && old.size == len(text) {
+	if old != nil && old.whole == text {
+		m.published = &modelText{text, text, len(text), stable}
 		return nil
 	}
 	m.generation++
@@ -308,7 +310,7 @@ func (m *model) publish() *RenderEvent {
 		}
 		e.CommonBytes, e.InvalidatedBytes, e.RewrittenBytes, e.PrefixIntact = k, old.size-k, len(text)-k, k >= old.stable
 	}
-	m.published = &modelText{text, len(text), stable}
+	m.published = &modelText{text, text, len(text), stable}
 	return e
 }
 

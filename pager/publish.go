@@ -19,8 +19,14 @@ func (c *change) preparePublication() error {
 	sum := render.Sum(c.text)
 	c.state.Published.Epoch = c.state.Epoch
 	if sum == was.SHA {
-		// Nobody has to know before the next change which epoch had these bytes.
-		c.state.Published.Epoch = was.Epoch
+		// The same bytes again: what was done since has been undone. A page that was
+		// removed for good and came back had cut them. When neither is so, nobody has
+		// to know before the next change which epoch had these bytes.
+		c.mended = len(c.scope.published) < was.Size
+		if !c.mended && len(c.state.Pending) == 0 {
+			c.state.Published.Epoch = was.Epoch
+		}
+		c.state.Pending = nil
 		return nil
 	}
 	c.state.Generation++
@@ -70,7 +76,7 @@ func (s *scope) adopt(c *change, stored *store.ContextScope) {
 	}
 	if c.publish {
 		s.text, s.stable, s.publishedEpoch = c.text, c.stable, c.state.Epoch
-		if c.event != nil {
+		if c.event != nil || c.mended {
 			s.published = c.text
 		}
 	}

@@ -362,9 +362,7 @@ func (p *player) publishSome() {
 		}
 		return err
 	}, func(m *model) Code {
-		if e = m.publish(); e != nil {
-			m.causes = nil
-		}
+		e, m.causes = m.publish(), nil
 		return ""
 	})
 	if changed := since == nil || *since != p.m.generation; snap.Changed != changed || (snap.Text != nil) != changed {

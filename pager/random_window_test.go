@@ -294,9 +294,7 @@ func (p *player) recall() {
 		p.checkFound(res.Ranked)
 		admitted, skipped, evicted, code = m.recall(p.world, res)
 		if code == "" && req.Publish == nil {
-			if e = m.publish(); e != nil {
-				m.causes = nil
-			}
+			e, m.causes = m.publish(), nil
 		}
 		return code
 	}) {

@@ -1,6 +1,7 @@
 package pager
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,4 +121,26 @@ func TestPrefixTellsOfItsOwnChange(t *testing.T) {
 		})
 	}
 	work.Wait()
+}
+
+// TestSameBytesAgain publishes what was published before, once pages went and came
+// back: the generation stays, the next event names what was done since, and
+// compares with the whole text, also if a page had been removed for good.
+func TestSameBytesAgain(t *testing.T) {
+	cs := openScope(t, Config{})
+	put(t, cs, WriteRequest{PageID: "a", Content: "rules", Tier: Core})
+	put(t, cs, WriteRequest{PageID: "b", Content: "log", Tier: Working})
+	first := snapshot(t, cs)
+	must[*ForgetResult](t)(cs.Forget(t.Context(), ForgetRequest{PageID: "a"}))
+	put(t, cs, WriteRequest{PageID: "a", Content: "rules", Tier: Core})
+	if again := snapshot(t, cs); again.Generation != first.Generation || again.SHA != first.SHA {
+		t.Fatalf("the same bytes are generation %d, not %d", again.Generation, first.Generation)
+	}
+	put(t, cs, WriteRequest{PageID: "c", Content: "more", Tier: Working})
+	snapshot(t, cs)
+	m := must[*MetricsResult](t)(cs.Metrics(t.Context(), MetricsRequest{Limit: new(1)}))
+	want := []Operation{{"write", "c"}}
+	if e := m.Events[0]; !e.PrefixIntact || e.InvalidatedBytes != 2 || !slices.Equal(e.Operations, want) {
+		t.Errorf("the event is %+v", e)
+	}
 }
