@@ -299,6 +299,9 @@ func TestImportStaleCopies(t *testing.T) {
 // TestImportContextsRefuses holds that what contradicts itself is refused, by line
 // and without its text.
 func TestImportContextsRefuses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it takes seconds, and there is nothing in it for the race detector")
+	}
 	const header = `{"format":"loci-export","version":3,"revision":9,"next_id":50}` + "\n"
 	const scope = `{"context":"2","namespace":"n","scope":"[\"n\",\"s\"]","version":1,"state":{}}` + "\n"
 	page := func(id int, more string) string {

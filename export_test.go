@@ -223,6 +223,9 @@ func keysOf(res *SearchResult) (keys []string) {
 // TestImportRefuses holds what is wrong with a file is named, by line, without
 // its text, and that nothing of it is written.
 func TestImportRefuses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it takes seconds, and there is nothing in it for the race detector")
+	}
 	const header = `{"format":"loci-export","version":1,"revision":9}` + "\n"
 	memory := func(id int, more string) string {
 		return fmt.Sprintf(`{"kind":"memory","id":"%d","judgment":"SECRET"%s}`+"\n", id, more)

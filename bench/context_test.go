@@ -19,6 +19,9 @@ func smallContext(parts ...ContextPart) ContextOptions {
 // Every part on a small scale: the figures mean nothing, but none may be missing,
 // and what has to be nothing is nothing at any scale.
 func TestRunContext(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it takes seconds, and there is nothing in it for the race detector")
+	}
 	o := smallContext()
 	o.Dir = t.TempDir() + "/recall"
 	var log bytes.Buffer

@@ -107,6 +107,9 @@ func FuzzCut(f *testing.F) {
 // TestCutHostile cuts texts in which every place looks like one. It must not
 // take long.
 func TestCutHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it takes seconds, and there is nothing in it for the race detector")
+	}
 	const n = 1 << 20
 	for _, unit := range []string{" ", "\n", "\r", "\r\n", "a\n", ".", ". ", "。", ")", "。)", "\u0301", "\u200d", "🇩", "\u3000", "a", "漢", " \n", ".\")"} {
 		text := strings.Repeat(unit, n/len(unit))

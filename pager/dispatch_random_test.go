@@ -71,6 +71,9 @@ func (r randomJSON) value(s *jsonschema.Schema, name string) string {
 // nothing panics, no call finds the store itself at fault, and what fails leaves
 // everything as it was.
 func TestDispatchRandom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it takes seconds, and there is nothing in it for the race detector")
+	}
 	cs := openScope(t, Config{Budget: new(3000)})
 	writeBase(t, cs)
 	r := randomJSON{rand.New(rand.NewPCG(5, 31))}

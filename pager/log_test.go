@@ -11,6 +11,9 @@ import (
 // and by many with one: what it keeps is bounded, the newest stay, and what was
 // billed is kept whole.
 func TestLogIsTrimmed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it takes seconds, and there is nothing in it for the race detector")
+	}
 	cs := openScope(t, Config{})
 	next := 0
 	add := func(n int) {

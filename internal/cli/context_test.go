@@ -169,6 +169,9 @@ func TestContextExits(t *testing.T) {
 // TestContextTimeout holds that a context operation gives up after --timeout and
 // leaves nothing behind.
 func TestContextTimeout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it takes seconds, and there is nothing in it for the race detector")
+	}
 	dir := t.TempDir()
 	mustRun(t, dir, "", "write --scope s --page-id a --content one")
 	// So long a text takes seconds to analyse, on any machine.

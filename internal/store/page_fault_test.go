@@ -140,7 +140,7 @@ func TestEveryFailureOfPages(t *testing.T) {
 			t.Parallel()
 			step := int64(5)
 			if testing.Short() {
-				step = 31
+				step = 151
 			}
 			fs := faultvfs.Register("pages-" + name)
 			defer fs.Close()
