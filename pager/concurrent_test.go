@@ -295,13 +295,13 @@ func TestWaitForTurn(t *testing.T) {
 		}
 	}
 	// Another scope is free.
-	other := scopeOf(t, db, Config{Scope: Scope{"project", "other"}, Wait: time.Millisecond})
+	other := scopeOf(t, db, Config{Scope: Scope{"project", "other"}})
 	put(t, other, WriteRequest{Content: "text"})
 	giveBack()
 	if _, err := cs.Read(t.Context(), ReadRequest{PageID: "b"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a write that was called off: %v", err)
 	}
-	put(t, hasty, WriteRequest{Content: "text"})
+	put(t, cs, WriteRequest{Content: "text"})
 }
 
 // TestManyScopes works on more scopes than are kept in memory: what is dropped

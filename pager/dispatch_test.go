@@ -136,7 +136,7 @@ func TestDispatchBusy(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if e := readEnvelope(t, cs.Dispatch(t.Context(), "write", json.RawMessage(`{"content":"x"}`))); !e.OK {
+	if e := readEnvelope(t, patient.Dispatch(t.Context(), "write", json.RawMessage(`{"content":"x"}`))); !e.OK {
 		t.Errorf("%+v", e.Error)
 	}
 }
