@@ -125,7 +125,7 @@ func TestMigration(t *testing.T) {
 	addBatch(t, s, []*Memory{m})
 	s.Close()
 	boom := errors.New("boom")
-	fails := Options{migrations: []migration{nil, addVectors, addContexts, func(c conn, _ dialect) error {
+	fails := Options{migrations: []migration{nil, addVectors, addContexts, addAgent, func(c conn, _ dialect) error {
 		if err := c.exec("CREATE TABLE extra (x)"); err != nil {
 			return err
 		}
@@ -134,13 +134,13 @@ func TestMigration(t *testing.T) {
 	if _, err := Open(t.Context(), dir, fails); !errors.Is(err, boom) {
 		t.Fatal(err)
 	}
-	works := Options{migrations: []migration{nil, addVectors, addContexts, func(c conn, _ dialect) error { return c.exec("CREATE TABLE extra (x); INSERT INTO extra VALUES (5)") }}}
+	works := Options{migrations: []migration{nil, addVectors, addContexts, addAgent, func(c conn, _ dialect) error { return c.exec("CREATE TABLE extra (x); INSERT INTO extra VALUES (5)") }}}
 	s = openTest(t, dir, works)
 	same(t, m, loadMemory(t, s, m.ID))
 	if n, err := queryInt(s.writer.session.c, "SELECT x FROM extra"); n != 5 || err != nil {
 		t.Error(n, err)
 	}
-	if n, err := queryInt(s.writer.session.c, "PRAGMA user_version"); n != 4 || err != nil {
+	if n, err := queryInt(s.writer.session.c, "PRAGMA user_version"); n != 5 || err != nil {
 		t.Error(n, err)
 	}
 	s.Close()
@@ -149,7 +149,7 @@ func TestMigration(t *testing.T) {
 		t.Error(err)
 	}
 	names := files(t, dir)
-	for _, name := range []string{DatabaseFile + ".v3", DatabaseFile + ".v3-2"} {
+	for _, name := range []string{DatabaseFile + ".v4", DatabaseFile + ".v4-2"} {
 		if names[name] == "" {
 			t.Errorf("the copy %s is missing", name)
 		}
@@ -158,7 +158,7 @@ func TestMigration(t *testing.T) {
 		t.Error(len(names))
 	}
 	old := t.TempDir()
-	if err := os.WriteFile(filepath.Join(old, DatabaseFile), []byte(names[DatabaseFile+".v3"]), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(old, DatabaseFile), []byte(names[DatabaseFile+".v4"]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s = openTest(t, old, Options{}) // a copy is a store as it was

@@ -12,7 +12,7 @@ import (
 )
 
 // SchemaVersion is the version of the schema that this code writes.
-const SchemaVersion = 3
+const SchemaVersion = 4
 
 // A migration takes a database from one version to the next inside the
 // transaction that also records the new version.
@@ -20,7 +20,7 @@ type migration func(conn, dialect) error
 
 // migrations holds, at index v, the step from version v to v+1. A file of
 // version 0 is one that was never initialised, so index 0 is empty.
-var migrations = []migration{nil, addVectors, addContexts}
+var migrations = []migration{nil, addVectors, addContexts, addAgent}
 
 // headerSize is the length of the part of an SQLite file that says what it is.
 const headerSize = 100
@@ -110,7 +110,7 @@ func (s *Store) probe(version int) (int, error) {
 // initialise writes the schema into an empty file.
 func (s *Store) initialise(c conn, version int, lineage string) error {
 	return inTransaction(c, s.dialect, func() error {
-		if err := c.exec(s.dialect.schemaSQL(schemaText + schemaGraph + schemaNotes + schemaVectors + schemaContexts)); err != nil {
+		if err := c.exec(s.dialect.schemaSQL(schemaText + schemaGraph + schemaNotes + schemaVectors + schemaContexts + schemaAgent)); err != nil {
 			return err
 		}
 		st, err := c.prepare("INSERT INTO meta (one, lineage, revision, next_id, next_string, journal_floor) VALUES (1, $1, 0, 1, 1, 0)")

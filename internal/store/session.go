@@ -341,18 +341,9 @@ func (s *session) list(f Filter) (lister, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	var scopes []int64
-	for _, scope := range f.Scopes {
-		id, ok, err := s.StringID(scope)
-		if err != nil {
-			return nil, err
-		}
-		if ok && !slices.Contains(scopes, id) {
-			scopes = append(scopes, id)
-		}
-	}
-	if len(scopes) == 0 {
-		return nil, nil
+	scopes, err := s.scopesOf(f, namespace)
+	if err != nil || len(scopes) == 0 {
+		return nil, err
 	}
 	var tag int64
 	for i, text := range f.Tags {
@@ -386,7 +377,7 @@ func (s *session) list(f Filter) (lister, error) {
 		}
 		return s.ids(sqlListScope, namespace, int64(f.Kind), scope, after, int64(limit))
 	}
-	if tag != 0 && thread == 0 {
+	if tag != 0 && thread == 0 && !f.Kind.IsPoint() { // points of a place that is given up have tags too
 		return func(after int64, limit int) ([]int64, error) {
 			return s.ids(sqlListTag, namespace, tag, after, int64(limit))
 		}, nil
@@ -395,6 +386,28 @@ func (s *session) list(f Filter) (lister, error) {
 		return func(after int64, limit int) ([]int64, error) { return perScope(scopes[0], after, limit) }, nil
 	}
 	return mergeScopes(scopes, perScope), nil
+}
+
+// scopesOf are the ids of those of a filter's scopes that there are; for points,
+// those of their places.
+func (s *session) scopesOf(f Filter, namespace int64) (scopes []int64, err error) {
+	for _, scope := range f.Scopes {
+		id, ok, err := s.StringID(scope)
+		if err != nil {
+			return nil, err
+		}
+		if ok && f.Kind.IsPoint() {
+			var places [3]int64
+			if places, ok, err = s.Places(namespace, id); err != nil {
+				return nil, err
+			}
+			id = places[f.Kind-KindFact]
+		}
+		if ok && !slices.Contains(scopes, id) {
+			scopes = append(scopes, id)
+		}
+	}
+	return scopes, nil
 }
 
 // mergeScopes walks several scopes in one ascending order. Each scope's ids are

@@ -301,6 +301,44 @@ const (
 	sqlClearCheckpoints
 	sqlRemoveContext
 
+	sqlAddAgentMemory
+	sqlUpdateAgentMemory
+	sqlAgentMemory
+	sqlAgentMemories
+	sqlRemoveAgentMemory
+	sqlAddAgentPlace
+	sqlRemoveAgentPlace
+	sqlAgentPlaces
+	sqlAddPoint
+	sqlUpdatePoint
+	sqlSetCreated
+	sqlPoint
+	sqlPointByKey
+	sqlPointHit
+	sqlPointsAfter
+	sqlPointTexts
+	sqlPointsFrom
+	sqlGreatestPoint
+	sqlPointKeysFrom
+	sqlCountPoints
+	sqlPointsRecent
+	sqlPointsBetween
+	sqlExpiredPoints
+	sqlNextExpiry
+	sqlPointsBelow
+	sqlAddPointVersion
+	sqlPointVersions
+	sqlTrimPointVersions
+	sqlAddPointEdge
+	sqlSetPointEdge
+	sqlMovePointEdge
+	sqlDeletePointEdge
+	sqlPointEdge
+	sqlPointEdgeByKey
+	sqlPointEdgesFrom
+	sqlPointEdgesTo
+	sqlPointEdgesIn
+
 	statementCount
 )
 
@@ -324,10 +362,10 @@ func (d dialect) statements() [statementCount]string {
 		sqlRelease:    "RELEASE op",
 		sqlRollbackTo: "ROLLBACK TO op",
 
-		sqlReadMeta:     "SELECT lineage, revision, next_id, next_string, journal_floor, next_space FROM meta WHERE one = 1",
+		sqlReadMeta:     "SELECT lineage, revision, next_id, next_string, journal_floor, next_space, clock FROM meta WHERE one = 1",
 		sqlReadRevision: "SELECT revision FROM meta WHERE one = 1",
 		sqlWriteMeta: `UPDATE meta SET revision = $1, next_id = $2, next_string = $3, journal_floor = $4,
-			next_space = $5 WHERE one = 1`,
+			next_space = $5, clock = $6 WHERE one = 1`,
 		sqlReadCounts: "SELECT kind, n FROM counts",
 		sqlWriteCount: "INSERT INTO counts (kind, n) VALUES ($1, $2) ON CONFLICT (kind) DO UPDATE SET n = excluded.n",
 
@@ -398,5 +436,6 @@ func (d dialect) statements() [statementCount]string {
 	addNoteStatements(&all)
 	addVectorStatements(&all)
 	addPageStatements(&all)
+	addAgentStatements(&all)
 	return all
 }

@@ -64,6 +64,9 @@ type Options struct {
 	Hooks Hooks
 	// Random gives the store's lineage when it is made; nil is crypto/rand.
 	Random io.Reader
+	// Clock gives the time that expiry is judged by, in UTC microseconds. Each
+	// commit stores it, and what is stored never goes back. Nil stores none.
+	Clock func() int64
 	// VFS names a registered file system of the driver; tests inject faults
 	// through it.
 	VFS string
@@ -103,6 +106,7 @@ type Store struct {
 	texts   [statementCount]string
 	lineage string
 	dict    *dict
+	clock   int64   // as it was stored at open
 	going   []int64 // deleted spaces that had vectors left at open
 
 	counters atomic.Pointer[Counters]
@@ -213,6 +217,10 @@ func (s *Store) open(mode openMode) (conn, error) { return openSQLite(s.path, s.
 // Lineage identifies this database among all others; what derives from it
 // carries the same.
 func (s *Store) Lineage() string { return s.lineage }
+
+// StoredClock is the clock as the last commit before this store was opened stored
+// it, in UTC microseconds; 0 when none did.
+func (s *Store) StoredClock() int64 { return s.clock }
 
 // Going gives the deleted spaces that still had vectors when the store was
 // opened.

@@ -11,13 +11,16 @@ func (r *Record) Head() *Record { return r }
 
 // loaders read a record of each kind that is stored; nil when it is gone.
 var loaders = [kindLimit]func(s *session, id int64) (Stored, error){
-	KindMemory:   loader((*session).Memory),
-	KindEntity:   loader((*session).Entity),
-	KindRelation: loader((*session).Relation),
-	KindEvent:    loader((*session).Event),
-	KindNote:     loader((*session).Note),
-	KindChunk:    loader((*session).Chunk),
-	KindPage:     loader((*session).Page),
+	KindMemory:    loader((*session).Memory),
+	KindEntity:    loader((*session).Entity),
+	KindRelation:  loader((*session).Relation),
+	KindEvent:     loader((*session).Event),
+	KindNote:      loader((*session).Note),
+	KindChunk:     loader((*session).Chunk),
+	KindPage:      loader((*session).Page),
+	KindFact:      loader((*session).Point),
+	KindEpisode:   loader((*session).Point),
+	KindProcedure: loader((*session).Point),
 }
 
 // loader makes a kind's own reading function one of a Stored.

@@ -68,8 +68,8 @@ type writer struct {
 
 // state is what the meta and counts tables hold.
 type state struct {
-	revision, nextID, nextString, journalFloor, nextSpace int64
-	counts                                                [kindLimit]int64
+	revision, nextID, nextString, journalFloor, nextSpace, clock int64
+	counts                                                       [kindLimit]int64
 	// hints counts the writes that make no revision, so that a group of nothing
 	// else is committed all the same. It is not stored.
 	hints int64
@@ -117,7 +117,7 @@ func newWriter(s *Store, c conn) (*writer, error) {
 	s.lineage = st.columnText(0)
 	w.state = state{
 		revision: st.columnInt(1), nextID: st.columnInt(2), nextString: st.columnInt(3), journalFloor: st.columnInt(4),
-		nextSpace: st.columnInt(5),
+		nextSpace: st.columnInt(5), clock: st.columnInt(6),
 	}
 	st.reset()
 	if st, err = w.session.stmt(sqlReadCounts); err != nil {
@@ -140,6 +140,7 @@ func newWriter(s *Store, c conn) (*writer, error) {
 	if s.going, err = w.session.ids(sqlGoingSpaces); err != nil {
 		return nil, err
 	}
+	s.clock = w.state.clock
 	w.stored = w.state.counts
 	w.publishCounters()
 	return w, nil
@@ -413,7 +414,11 @@ func (w *writer) writeState() error {
 	st.bindInt(2, w.next.nextID)
 	st.bindInt(3, w.next.nextString)
 	st.bindInt(4, w.next.journalFloor)
+	if clock := w.s.opts.Clock; clock != nil {
+		w.next.clock = max(w.next.clock, clock())
+	}
 	st.bindInt(5, w.next.nextSpace)
+	st.bindInt(6, w.next.clock)
 	if err := st.run(); err != nil {
 		return err
 	}

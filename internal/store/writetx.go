@@ -82,8 +82,11 @@ func (tx *WriteTx) internRecord(r *Record) (err error) {
 	if r.NamespaceID, err = tx.intern(r.Namespace); err != nil {
 		return err
 	}
-	if r.ScopeID, err = tx.intern(r.Scope); err != nil {
-		return err
+	// A point lies in a place, which is none of the scopes that callers name.
+	if !r.Kind.IsPoint() {
+		if r.ScopeID, err = tx.intern(r.Scope); err != nil {
+			return err
+		}
 	}
 	if r.ThreadID, err = tx.intern(r.Thread); err != nil {
 		return err

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"strings"
+)
+
+// Point is a fact, an episode or a procedure of an agent memory. The record's
+// scope is the memory's, as callers know it; its ScopeID is the place where the
+// point lies.
+type Point struct {
+	Record
+	Key       uint64 // the caller's id, unique in its place
+	Version   int64  // 1 and up, grows with what the history keeps
+	Recorded  int64  // when this version was stored
+	Expires   *int64 // all times are UTC microseconds
+	ValidFrom *int64
+	ValidTo   *int64
+	Happened  *int64 // an episode's time
+
+	Confidence float64 // a procedure's, 0..1
+	Uses       int64
+	Successes  int64
+	LastUsed   *int64
+
+	Title   string // a procedure's name
+	Data    []byte // what else the kind has, a JSON object; nil for nothing
+	Content string
+}
+
+// PointVersion is an earlier version of a point.
+type PointVersion struct {
+	Version    int64
+	Recorded   int64
+	RecordedTo int64 // when the next one was stored
+	ValidFrom  *int64
+	ValidTo    *int64
+	Title      string
+	Data       []byte
+	Metadata   []byte
+	Content    string
+}
+
+// PointEdge is a relation between two points, which may be of different kinds.
+type PointEdge struct {
+	ID         int64 // the row's
+	Source     int64 // records
+	Type       string
+	Target     int64
+	Key        uint64 // the caller's id, unique in the place of the source
+	Created    int64
+	Properties []byte // nil for the empty object
+
+	typeID int64
+}
+
+// PointHit is what an answer to a query shows of a point. Vector is valid until
+// the next call with the same room for it.
+type PointHit struct {
+	Key     uint64
+	Content string
+	Vector  []float32 // nil: none
+	Norm    float64
+}
+
+// AgentMemory is what is kept about an agent memory.
+type AgentMemory struct {
+	ID         int64
+	Namespace  string
+	Scope      string
+	Dimension  int
+	Space      string // name of the embedding space of its vectors
+	Places     [3]int64
+	Generation int64 // of the place made last
+	Snapshot   int64 // version of the snapshot taken last
+	Settings   []byte
+
+	NamespaceID, ScopeID int64
+}
+
+// Place is where the points of a kind lie.
+func (m *AgentMemory) Place(k Kind) int64 { return m.Places[k-KindFact] }
+
+// IsPoint says whether a kind is one of agent memory.
+func (k Kind) IsPoint() bool { return k >= KindFact && k <= KindProcedure }
+
+// placeMark begins the names of places. No caller's scope holds a control
+// character.
+const placeMark = "\x01"
+
+// placeName names a place.
+func placeName(generation int64, k Kind, scope string) string {
+	return placeMark + itoa(generation) + "/" + itoa(int64(k)) + "/" + scope
+}
+
+// scopeOfPlace is the scope of the memory that a place belongs to; a scope that
+// is none stays as it is.
+func scopeOfPlace(name string) string {
+	if !strings.HasPrefix(name, placeMark) {
+		return name
+	}
+	if parts := strings.SplitN(name, "/", 3); len(parts) == 3 {
+		return parts[2]
+	}
+	return name
+}
+
+// orderedKey is a caller's id as it is stored, and back.
+func orderedKey(key uint64) int64   { return int64(key ^ 1<<63) }
+func keyOfOrdered(key int64) uint64 { return uint64(key) ^ 1<<63 }
