@@ -20,6 +20,9 @@ func (l engineLink) CopyOf(ctx context.Context, namespace string, kind store.Kin
 		if err != nil || r == nil || r.Head().Namespace != namespace {
 			return err
 		}
+		if hidden, err := l.e.hiddenPoint(tx, r); err != nil || hidden {
+			return err
+		}
 		out, err = copyOf(tx, r)
 		return err
 	})
@@ -53,6 +56,8 @@ func copyOf(names nameReader, r store.Stored) (*link.Copy, error) {
 		c.Title, lines = r.Name, []string{r.Summary, strings.Join(participants, ", "), r.Reason}
 	case *store.Chunk:
 		c.Title, c.Source, lines = noteTitle(r.NotePath), chunkSource(r), []string{r.Content}
+	case *store.Point:
+		c.Title, lines = r.Title, []string{r.Content}
 	default:
 		return nil, nil
 	}
@@ -111,7 +116,7 @@ func (l engineLink) Similar(ctx context.Context, p *store.Page, limit int) (foun
 		if err != nil || !has {
 			return err
 		}
-		f, some, err := plan.indexFilter(tx)
+		f, some, err := plan.indexFilter(tx, l.e.lifeNow())
 		if err != nil || !some {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 // EmbeddingStore keeps the spaces of vectors, the embedders that fill them, and
@@ -29,10 +30,10 @@ func spaceOf(sp *store.Space) EmbeddingSpace {
 
 // check validates a space and fills in what was left out.
 func (sp *EmbeddingSpace) check() (*store.Space, error) {
-	if err := validLabel("id", sp.ID, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("id", sp.ID, MaxNamespaceBytes); err != nil {
 		return nil, err
 	}
-	if err := validLabel("model", sp.Model, MaxLabelBytes); err != nil {
+	if err := valid.Label("model", sp.Model, MaxLabelBytes); err != nil {
 		return nil, err
 	}
 	if sp.Dimension < 1 || sp.Dimension > MaxDimension {
@@ -114,7 +115,7 @@ func (s *EmbeddingStore) DeleteSpace(ctx context.Context, space string) (*Receip
 		return nil, err
 	}
 	defer e.gate.leave()
-	if err := validLabel("space", space, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("space", space, MaxNamespaceBytes); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	e.embedders.admin.Lock()
@@ -184,7 +185,7 @@ func (s *EmbeddingStore) switchOf(ctx context.Context, op, namespace string, tie
 }
 
 func checkTier(master bool, tier Tier, namespace string) error {
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return err
 	}
 	if !master && tier.number() == store.TierMaster {
@@ -235,7 +236,7 @@ func (s *EmbeddingStore) DefaultSpace(ctx context.Context, namespace string) (na
 		return "", err
 	}
 	defer s.eng.gate.leave()
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return "", errs.WithOp(op, err)
 	}
 	err = s.eng.read(ctx, func(tx *store.ReadTx) error {
@@ -256,11 +257,11 @@ func (s *EmbeddingStore) SetDefaultSpace(ctx context.Context, namespace, space s
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	if space != "" {
-		if err := validLabel("space", space, MaxNamespaceBytes); err != nil {
+		if err := valid.Label("space", space, MaxNamespaceBytes); err != nil {
 			return nil, errs.WithOp(op, err)
 		}
 	}
@@ -379,7 +380,7 @@ func (s *EmbeddingStore) Status(ctx context.Context, namespace, space string) ([
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	var out []TierStatus

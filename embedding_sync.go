@@ -11,6 +11,7 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 const (
@@ -50,7 +51,7 @@ func (s *EmbeddingStore) Sync(ctx context.Context, space string, opts EmbeddingS
 		return nil, errs.WithOp(op, errs.Invalid("batch", "must be 1 to %d, not %d", maxSyncBatch, plan.batch))
 	}
 	if plan.namespace != nil {
-		if err := validLabel("namespace", *plan.namespace, MaxNamespaceBytes); err != nil {
+		if err := valid.Label("namespace", *plan.namespace, MaxNamespaceBytes); err != nil {
 			return nil, errs.WithOp(op, err)
 		}
 	}

@@ -128,7 +128,7 @@ func embeddedText(d *index.Document) string {
 
 // fingerprintOf tells texts apart, so that a vector is known to be of another
 // one.
-func fingerprintOf(text string) uint64 { return xxhash.Sum64String(text) }
+func fingerprintOf(text string) uint64 { return max(xxhash.Sum64String(text), store.TextOfCaller+1) }
 
 // stage hands a record's new state to the index. Vectors of an earlier text go.
 func (e *engine) stage(tx *store.WriteTx, r *store.Record, p *index.Prepared) error {

@@ -55,6 +55,8 @@ type engine struct {
 	equivalents equivalentsCache
 	graphs      graphIndex
 	extensions  extensions
+	life        lifeClock
+	sweeps      sweeper
 
 	integrity atomic.Pointer[integrityResult]
 	closeErr  error
@@ -94,11 +96,15 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 		}
 	}()
 	storeOptions := opts.store
-	storeOptions.Hooks = &e.hooks
+	storeOptions.Hooks, storeOptions.Clock = &e.hooks, e.lifeNow
 	if e.store, err = store.Open(ctx, e.dir, storeOptions); err != nil {
 		return nil, err
 	}
+	e.life.at = e.store.StoredClock()
 	e.goTask(e.pruneLoop)
+	e.sweeps.wake = make(chan struct{}, 1)
+	e.sweeps.due.Store(math.MaxInt64)
+	e.goTask(e.sweepLoop)
 	if going := e.store.Going(); len(going) > 0 {
 		e.goTask(func() { e.removeVectors(going) })
 	}
@@ -193,7 +199,7 @@ func (e *engine) shut() error {
 		errIndex = errs.Wrap(errs.Index, h.Close(), "the index could not be written out")
 	}
 	if e.store != nil {
-		errStore = e.store.Close()
+		errStore = errors.Join(e.keepClock(), e.store.Close())
 	}
 	return errors.Join(errExtensions, errIndex, errStore, errs.Wrap(errs.IO, e.lock.Release(), "the lock could not be released"))
 }
@@ -317,7 +323,8 @@ type indexHooks struct {
 	// the spaces that it deletes.
 	written []writtenRecord
 	dropped []int64
-	outside bool // records of an extension were changed from outside
+	expires int64 // the earliest of the running commit; 0: none
+	outside bool  // records of an extension were changed from outside
 }
 
 // writtenRecord is a record that was written or deleted.
@@ -351,9 +358,14 @@ func (h *indexHooks) Stage(revision int64, changes []store.Change) {
 	// An embedder may be bound between here and Publish, so that is no time to
 	// ask whether there is any.
 	h.written = h.written[:0]
-	h.outside = false
+	h.outside, h.expires = false, 0
 	for i := range changes {
 		h.outside = h.outside || changes[i].Outside
+		if p, ok := changes[i].Doc.(*index.Prepared); ok && p != nil {
+			if at := p.Document.Life.Expires; at != 0 && (h.expires == 0 || at < h.expires) {
+				h.expires = at
+			}
+		}
 		if changes[i].Vector == nil {
 			h.written = append(h.written, writtenRecord{changes[i].ID, changes[i].Namespace})
 		}
@@ -386,6 +398,9 @@ func (h *indexHooks) Stage(revision int64, changes []store.Change) {
 func (h *indexHooks) Publish() {
 	h.e.embedders.retake(h.written)
 	h.e.graphs.publish()
+	if h.expires != 0 {
+		h.e.sweeps.expires(h.expires)
+	}
 	if h.outside {
 		h.e.extensions.each(link.Extension.Changed)
 	}

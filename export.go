@@ -8,6 +8,7 @@ import (
 
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 // The format of an export: lines of JSON. The first is a header, then come
@@ -158,7 +159,7 @@ func (db *DB) Export(ctx context.Context, w io.Writer, opts *ExportOptions) (*Ex
 		opts = &ExportOptions{}
 	}
 	if opts.Namespace != nil {
-		if err := validLabel("namespace", *opts.Namespace, MaxNamespaceBytes); err != nil {
+		if err := valid.Label("namespace", *opts.Namespace, MaxNamespaceBytes); err != nil {
 			return nil, errs.WithOp(op, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 // vectorLine is a record's vector in a space. It follows the line of the record.
@@ -84,7 +85,7 @@ func (l *vectorLine) check() error {
 	if l.Vector < 1 {
 		return errs.Invalid("vector", "must be a record's id")
 	}
-	if err := validLabel("space", l.Space, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("space", l.Space, MaxNamespaceBytes); err != nil {
 		return err
 	}
 	if _, ok := fromHexadecimal(l.Fingerprint); !ok {

@@ -1,20 +1,19 @@
 package loci
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/meta"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 const (
 	maxFilterScopes = 10000
 	maxFilterNotes  = 10000
-	maxConditions   = 256
 	defaultPage     = 50
 )
 
@@ -30,7 +29,7 @@ type readFilter struct {
 func (f *ReadFilter) check(field string) (*readFilter, error) {
 	out := &readFilter{Filter: store.Filter{Namespace: DefaultNamespace, Scopes: []string{PublicScope}}}
 	if f.Namespace != nil {
-		if err := validLabel(field+"namespace", *f.Namespace, MaxNamespaceBytes); err != nil {
+		if err := valid.Label(field+"namespace", *f.Namespace, MaxNamespaceBytes); err != nil {
 			return nil, err
 		}
 		out.Namespace = *f.Namespace
@@ -43,7 +42,7 @@ func (f *ReadFilter) check(field string) (*readFilter, error) {
 			return nil, errs.Invalid(field+"scopes", "has %d entries, at most %d are allowed", len(f.Scopes), maxFilterScopes)
 		}
 		for i, scope := range f.Scopes {
-			if err := validLabel(fmt.Sprintf("%sscopes[%d]", field, i), scope, MaxScopeBytes); err != nil {
+			if err := valid.Label(fmt.Sprintf("%sscopes[%d]", field, i), scope, MaxScopeBytes); err != nil {
 				return nil, err
 			}
 		}
@@ -77,7 +76,7 @@ func (f *ReadFilter) check(field string) (*readFilter, error) {
 	}
 	out.From, out.To = clonePtr(f.CreatedFromUS), clonePtr(f.CreatedToUS)
 	if f.Thread != nil {
-		if err := validLabel(field+"thread", *f.Thread, MaxLabelBytes); err != nil {
+		if err := valid.Label(field+"thread", *f.Thread, MaxLabelBytes); err != nil {
 			return nil, err
 		}
 		out.Thread = *f.Thread
@@ -108,158 +107,26 @@ func (f *readFilter) coversMetadata(r *store.Record) bool {
 	if len(f.where) == 0 {
 		return true
 	}
-	members, err := scanMetadata(r.Metadata)
+	members, err := meta.Scan(r.Metadata)
 	if err != nil {
 		return false
 	}
-	attributes := attributes(members)
+	attributes := meta.Attributes(members)
 	for _, condition := range f.where {
-		if !matchCondition(condition, attributes) {
+		if !index.Match(condition, attributes) {
 			return false
 		}
 	}
 	return true
 }
 
-var operators = map[Operator]index.Operator{
-	OpEq: index.OpEq, OpNe: index.OpNe, OpLt: index.OpLt, OpLe: index.OpLe, OpGt: index.OpGt, OpGe: index.OpGe,
-	OpIn: index.OpIn, OpExists: index.OpExists,
-}
-
 // checkConditions validates conditions and gives them as the index takes them.
 func checkConditions(field string, conditions []Condition) ([]index.Condition, error) {
-	if len(conditions) > maxConditions {
-		return nil, errs.Invalid(field, "has %d entries, at most %d are allowed", len(conditions), maxConditions)
-	}
-	var out []index.Condition
+	raw := make([]meta.Condition, len(conditions))
 	for i, c := range conditions {
-		at := fmt.Sprintf("%s[%d]", field, i)
-		op, ok := operators[c.Op]
-		if !ok {
-			return nil, errs.Invalid(at+".op", "must be eq, ne, lt, le, gt, ge, in or exists")
-		}
-		if err := validText(at+".key", c.Key); err != nil {
-			return nil, err
-		}
-		converted := index.Condition{Key: c.Key, Op: op}
-		raw := bytes.TrimSpace(c.Value)
-		if len(raw) == 0 && op != index.OpExists {
-			return nil, errs.Invalid(at+".value", "is required")
-		}
-		if len(raw) > 0 {
-			if err := checkJSON(raw); err != nil {
-				return nil, errs.Invalid(at+".value", "%s", err)
-			}
-		}
-		switch op {
-		case index.OpExists:
-			switch string(raw) {
-			case "", "true":
-			case "false":
-				converted.Op = index.OpMissing
-			default:
-				return nil, errs.Invalid(at+".value", "must be true or false")
-			}
-		case index.OpIn:
-			if raw[0] != '[' {
-				return nil, errs.Invalid(at+".value", "must be an array of scalars")
-			}
-			for _, element := range elements(raw) {
-				v := scalarValue(element)
-				if v.Type == index.TypeOther {
-					return nil, errs.Invalid(at+".value", "must be an array of scalars")
-				}
-				converted.Values = append(converted.Values, v)
-			}
-		default:
-			v := scalarValue(raw)
-			if v.Type == index.TypeOther {
-				return nil, errs.Invalid(at+".value", "must be a string, a number, true, false or null")
-			}
-			if op != index.OpEq && op != index.OpNe && v.Type != index.TypeNumber && v.Type != index.TypeString {
-				return nil, errs.Invalid(at+".value", "must be a number or a string: nothing else has an order")
-			}
-			converted.Values = []index.Value{v}
-		}
-		out = append(out, converted)
+		raw[i] = meta.Condition{Key: c.Key, Op: string(c.Op), Value: c.Value}
 	}
-	return out, nil
-}
-
-// checkJSON checks one JSON value as strictly as metadata is checked.
-func checkJSON(raw json.RawMessage) error {
-	wrapped := make([]byte, 0, len(raw)+6)
-	wrapped = append(append(append(wrapped, `{"v":`...), raw...), '}')
-	members, err := scanMetadata(wrapped)
-	if err != nil || len(members) != 1 || len(members[0].value) != len(raw) {
-		return fmt.Errorf("is not a JSON value")
-	}
-	return nil
-}
-
-// matchCondition says whether metadata meets a condition. Comparisons are
-// strict about type: values of different types are unequal and have no order.
-// A missing key meets only OpMissing.
-func matchCondition(c index.Condition, attributes []index.Attribute) bool {
-	var v *index.Value
-	for i := range attributes {
-		if attributes[i].Key == c.Key {
-			v = &attributes[i].Value
-			break
-		}
-	}
-	if v == nil {
-		return c.Op == index.OpMissing
-	}
-	switch c.Op {
-	case index.OpExists:
-		return true
-	case index.OpMissing:
-		return false
-	case index.OpIn:
-		return slices.ContainsFunc(c.Values, func(w index.Value) bool { return sameValue(*v, w) })
-	}
-	w := c.Values[0]
-	switch c.Op {
-	case index.OpEq:
-		return sameValue(*v, w)
-	case index.OpNe:
-		return !sameValue(*v, w)
-	}
-	if v.Type != w.Type {
-		return false
-	}
-	var order int
-	switch v.Type {
-	case index.TypeNumber:
-		order = compare(v.Number, w.Number)
-	case index.TypeString:
-		order = compare(v.String, w.String)
-	default:
-		return false
-	}
-	switch c.Op {
-	case index.OpLt:
-		return order < 0
-	case index.OpLe:
-		return order <= 0
-	case index.OpGt:
-		return order > 0
-	default:
-		return order >= 0
-	}
-}
-
-func sameValue(a, b index.Value) bool { return a.Type != index.TypeOther && a == b }
-
-func compare[T float64 | string](a, b T) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return meta.Conditions(field, raw)
 }
 
 // checkLimit gives a limit or its default.

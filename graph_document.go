@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/meta"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -65,8 +66,8 @@ func eventDocument(names nameReader, v *store.Event) (*index.Document, error) {
 // recordDocument fills in what every kind's document has of the header.
 func recordDocument(d *index.Document, r *store.Record) *index.Document {
 	d.Tag = r.Tags
-	if members, err := scanMetadata(r.Metadata); err == nil {
-		d.Metadata = attributes(members)
+	if members, err := meta.Scan(r.Metadata); err == nil {
+		d.Metadata = meta.Attributes(members)
 	}
 	settleDocument(&index.Prepared{Document: d}, r)
 	return d

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 // graphDraft is a batch, checked and normalised, so that the writer has little
@@ -93,7 +94,7 @@ func (d *entityDraft) fill(in *EntityInput, field string) (err error) {
 		return err
 	}
 	if in.Ref != "" {
-		if err := validLabel(field+"ref", in.Ref, MaxNameBytes); err != nil {
+		if err := valid.Label(field+"ref", in.Ref, MaxNameBytes); err != nil {
 			return err
 		}
 		d.ref = in.Ref
@@ -113,7 +114,7 @@ func (d *entityDraft) fill(in *EntityInput, field string) (err error) {
 	}
 	d.entityType = DefaultEntityType
 	if in.EntityType != nil {
-		if err := validLabel(field+"entity_type", *in.EntityType, MaxLabelBytes); err != nil {
+		if err := valid.Label(field+"entity_type", *in.EntityType, MaxLabelBytes); err != nil {
 			return err
 		}
 		d.entityType = *in.EntityType
@@ -198,7 +199,7 @@ func (r EntityRef) valid(field string, refs map[string]bool) error {
 // validName checks a name that is found by its normal form, and gives that
 // too.
 func validName(field, s string, limit int) (name, key string, err error) {
-	if err := validLabel(field, s, limit); err != nil {
+	if err := valid.Label(field, s, limit); err != nil {
 		return "", "", err
 	}
 	if key = normalize(s); key == "" {
@@ -244,7 +245,7 @@ func validAttributes(field string, attributes map[string][]string) (map[string][
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		// The name of an attribute is the caller's text: the error leaves it out.
-		if err := validLabel(field, name, MaxLabelBytes); err != nil {
+		if err := valid.Label(field, name, MaxLabelBytes); err != nil {
 			return nil, errs.Invalid(field, "the name of an attribute %s", err.(*errs.Error).Message)
 		}
 		size += len(name)

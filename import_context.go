@@ -12,6 +12,7 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/render"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 // The limits of what an import takes as a page. Package pager has its own, which
@@ -78,10 +79,10 @@ func parseContext(text []byte) (*importedContext, error) {
 
 // validContext checks a scope of the context store in its canonical form.
 func validContext(namespace, scope string) error {
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return err
 	}
-	if err := validLabel("scope", scope, MaxScopeBytes); err != nil {
+	if err := valid.Label("scope", scope, MaxScopeBytes); err != nil {
 		return err
 	}
 	var parts []string
@@ -90,7 +91,7 @@ func validContext(namespace, scope string) error {
 	}
 	canonical := []byte{'['}
 	for i, part := range parts {
-		if validLabel("scope", part, MaxNamespaceBytes) != nil {
+		if valid.Label("scope", part, MaxNamespaceBytes) != nil {
 			return errs.Invalid("scope", "has a part %d that is no name", i)
 		}
 		if i > 0 {

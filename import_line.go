@@ -11,7 +11,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/meta"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 // importLine is one line of an import file, decoded and checked as far as it
@@ -58,13 +60,13 @@ func parseLine(text []byte, now int64) (line importLine, err error) {
 	}
 	given := make(map[string]bool, len(members))
 	for _, m := range members {
-		if m.key != strings.ToLower(m.key) {
+		if m.Key != strings.ToLower(m.Key) {
 			return line, errs.Invalid("", "has a field that is not known; names are in lower case")
 		}
-		given[m.key] = true
+		given[m.Key] = true
 	}
 	first := members[0]
-	switch first.key {
+	switch first.Key {
 	case "format":
 		line.header = &exportHeader{}
 		if err := decodeLine(text, line.header); err != nil {
@@ -100,7 +102,7 @@ func parseLine(text []byte, now int64) (line importLine, err error) {
 		return line, errs.Invalid("", lineBeginnings)
 	}
 	var kind Kind
-	if err := json.Unmarshal(first.value, &kind); err != nil {
+	if err := json.Unmarshal(first.Value, &kind); err != nil {
 		return line, errs.Invalid("kind", "must be a string")
 	}
 	parse := importKinds[kind]
@@ -116,18 +118,11 @@ func parseLine(text []byte, now int64) (line importLine, err error) {
 
 // scanLine checks that a line is one JSON object without repeated names, and
 // gives its members.
-func scanLine(text []byte) ([]jsonMember, error) {
-	s := jsonScanner{text: text}
-	s.space()
-	if s.peek() != '{' {
+func scanLine(text []byte) ([]meta.Member, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, errs.Invalid("", "must be a JSON object")
 	}
-	members, err := s.object(1 - lineDepth)
-	if err == nil {
-		if s.space(); s.at != len(text) {
-			err = s.wrong()
-		}
-	}
+	members, err := meta.ScanDeeper(text, lineDepth)
 	if err != nil {
 		return nil, errs.Invalid("", "%s", err)
 	}
@@ -204,7 +199,7 @@ func (h *exportHeader) check() error {
 
 func (s *settingLine) check() (err error) {
 	if s.Namespace != "" || s.Setting != settingRule && s.Setting != settingSpace {
-		if err := validLabel("namespace", s.Namespace, MaxNamespaceBytes); err != nil {
+		if err := valid.Label("namespace", s.Namespace, MaxNamespaceBytes); err != nil {
 			return err
 		}
 	}
@@ -243,7 +238,7 @@ func (s *settingLine) check() (err error) {
 		}
 		return checkTier(false, s.Tier, s.Namespace)
 	case settingDefaultSpace:
-		return validLabel("space", s.Space, MaxNamespaceBytes)
+		return valid.Label("space", s.Space, MaxNamespaceBytes)
 	case settingPolicy:
 		if !isObject(s.Policy) {
 			return errs.Invalid("policy", "must be an object")
@@ -324,7 +319,7 @@ func parseMemory(in *lineInput) (store.Stored, []importRef, error) {
 	if !in.given["memory_type"] {
 		m.Type = DefaultMemoryType
 	}
-	if err := validLabel("memory_type", m.Type, MaxLabelBytes); err != nil {
+	if err := valid.Label("memory_type", m.Type, MaxLabelBytes); err != nil {
 		return nil, nil, err
 	}
 	if err := validText("judgment", m.Judgment); err != nil {

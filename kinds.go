@@ -21,6 +21,8 @@ func documentOf(names nameReader, r store.Stored) (*index.Document, error) {
 		return chunkDocument(r), nil
 	case *store.Page:
 		return pageDocument(r), nil
+	case *store.Point:
+		return pointDocument(r), nil
 	default:
 		return nil, nil
 	}
@@ -48,6 +50,8 @@ func recordOf(r store.Stored) any {
 	case *store.Page:
 		p := pageOf(r)
 		return &p
+	case *store.Point:
+		return pointOf(r)
 	default:
 		return nil
 	}

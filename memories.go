@@ -11,7 +11,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/meta"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 // MemoryStore reads and writes memories.
@@ -41,7 +43,7 @@ func (s *MemoryStore) draft(in *MemoryInput, field string) (*memoryDraft, error)
 	}
 	d := &memoryDraft{recordDraft: record, field: field, now: s.eng.clock().UnixMicro()}
 	if in.MemoryType != nil {
-		if err := validLabel(field+"memory_type", *in.MemoryType, MaxLabelBytes); err != nil {
+		if err := valid.Label(field+"memory_type", *in.MemoryType, MaxLabelBytes); err != nil {
 			return nil, err
 		}
 		d.memoryType = *in.MemoryType
@@ -313,7 +315,7 @@ func (s *MemoryStore) applyByJudgment(tx *store.WriteTx, d *memoryDraft) (*store
 	if err != nil {
 		return nil, err
 	}
-	members, err := scanMetadata(m.Metadata)
+	members, err := meta.Scan(m.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +325,7 @@ func (s *MemoryStore) applyByJudgment(tx *store.WriteTx, d *memoryDraft) (*store
 			Kind: index.Kind(store.KindMemory), Text: []string{m.Judgment, m.Reasoning}, Tag: m.Tags,
 		})
 	}
-	document.Document.Metadata = attributes(members)
+	document.Document.Metadata = meta.Attributes(members)
 	return s.replace(tx, d, old, m, document)
 }
 
@@ -360,8 +362,8 @@ func judgmentHash(namespace, scope, normalized string) int64 {
 // memoryDocument is what the index learns of a stored memory.
 func memoryDocument(m *store.Memory) *index.Document {
 	d := &index.Document{Text: []string{m.Judgment, m.Reasoning}, Tag: m.Tags}
-	if members, err := scanMetadata(m.Metadata); err == nil {
-		d.Metadata = attributes(members)
+	if members, err := meta.Scan(m.Metadata); err == nil {
+		d.Metadata = meta.Attributes(members)
 	}
 	settleDocument(&index.Prepared{Document: d}, &m.Record)
 	return d

@@ -2,20 +2,15 @@ package loci
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"fmt"
-	"strconv"
-	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/meta"
 )
 
 // MaxMetadataDepth bounds how deeply metadata may nest.
-const MaxMetadataDepth = 64
+const MaxMetadataDepth = meta.MaxDepth
 
 // MarshalJSON gives the object as it is; nil is the empty object.
 func (m Metadata) MarshalJSON() ([]byte, error) {
@@ -46,13 +41,13 @@ func (m Metadata) String() string {
 
 // Get gives the value of a top-level key, or nil.
 func (m Metadata) Get(key string) json.RawMessage {
-	members, err := scanMetadata(m)
+	members, err := meta.Scan(m)
 	if err != nil {
 		return nil
 	}
 	for _, member := range members {
-		if member.key == key {
-			return json.RawMessage(member.value)
+		if member.Key == key {
+			return json.RawMessage(member.Value)
 		}
 	}
 	return nil
@@ -62,56 +57,13 @@ func (m Metadata) Get(key string) json.RawMessage {
 // matter, and numbers are compared by value. Text that is not a JSON object
 // equals nothing.
 func (m Metadata) Equal(other Metadata) bool {
-	a, errA := scanMetadata(m)
-	b, errB := scanMetadata(other)
-	return errA == nil && errB == nil && equalMembers(a, b)
+	return meta.Equal(m, other)
 }
 
 // merge is m with the members of newer: known keys keep their place and take
 // the newer value, new ones follow in their order. Both must be valid.
 func (m Metadata) merge(newer Metadata) (Metadata, error) {
-	if len(newer) == 0 {
-		return m, nil
-	}
-	if len(m) == 0 {
-		return newer, nil
-	}
-	old, err := scanMetadata(m)
-	if err != nil {
-		return nil, err
-	}
-	add, err := scanMetadata(newer)
-	if err != nil {
-		return nil, err
-	}
-	byKey := make(map[string]int, len(add))
-	for i := range add {
-		byKey[add[i].key] = i
-	}
-	var b bytes.Buffer
-	b.WriteByte('{')
-	write := func(member jsonMember) {
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		b.Write(member.rawKey)
-		b.WriteByte(':')
-		b.Write(member.value)
-	}
-	for _, member := range old {
-		if i, ok := byKey[member.key]; ok {
-			member.value = add[i].value
-			delete(byKey, member.key)
-		}
-		write(member)
-	}
-	for _, member := range add {
-		if _, ok := byKey[member.key]; ok {
-			write(member)
-		}
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return meta.Merge(m, newer, false)
 }
 
 // validMetadata checks m and gives it as it is stored, the empty object as
@@ -124,456 +76,12 @@ func validMetadata(field string, m Metadata) (Metadata, []index.Attribute, error
 	if len(m) > MaxMetadataBytes {
 		return nil, nil, errs.Invalid(field, "is %d bytes long, at most %d are allowed", len(m), MaxMetadataBytes)
 	}
-	members, err := scanMetadata(m)
+	members, err := meta.Scan(m)
 	if err != nil {
 		return nil, nil, errs.Invalid(field, "%s", err)
 	}
 	if len(members) == 0 {
 		return nil, nil, nil
 	}
-	return m, attributes(members), nil
-}
-
-func attributes(members []jsonMember) []index.Attribute {
-	out := make([]index.Attribute, len(members))
-	for i, member := range members {
-		out[i] = index.Attribute{Key: member.key, Value: scalarValue(member.value)}
-	}
-	return out
-}
-
-// scalarValue reads a valid JSON value as the index takes it.
-func scalarValue(raw []byte) index.Value {
-	switch raw[0] {
-	case 'n':
-		return index.Value{Type: index.TypeNull}
-	case 't':
-		return index.Value{Type: index.TypeBool, Number: 1}
-	case 'f':
-		return index.Value{Type: index.TypeBool}
-	case '"':
-		s, _ := decodeString(raw)
-		return index.Value{Type: index.TypeString, String: s}
-	case '{', '[':
-		return index.Value{Type: index.TypeOther}
-	}
-	f, _ := strconv.ParseFloat(string(raw), 64) // beyond the range it is infinite
-	return index.Value{Type: index.TypeNumber, Number: f}
-}
-
-// jsonMember is a member of a JSON object, in the object's own text.
-type jsonMember struct {
-	key    string // decoded
-	rawKey []byte
-	value  []byte
-}
-
-// scanMetadata checks that m is one JSON object, strictly: valid UTF-8, no key
-// twice, no lone surrogates, bounded depth. encoding/json is laxer on each.
-func scanMetadata(m Metadata) ([]jsonMember, error) {
-	if len(m) == 0 {
-		return nil, nil
-	}
-	if !utf8.Valid(m) {
-		return nil, fmt.Errorf("is not valid UTF-8")
-	}
-	s := jsonScanner{text: m}
-	s.space()
-	if s.at >= len(s.text) || s.text[s.at] != '{' {
-		return nil, fmt.Errorf("must be a JSON object")
-	}
-	members, err := s.object(1)
-	if err != nil {
-		return nil, err
-	}
-	s.space()
-	if s.at != len(s.text) {
-		return nil, s.wrong()
-	}
-	return members, nil
-}
-
-type jsonScanner struct {
-	text []byte
-	at   int
-}
-
-func (s *jsonScanner) wrong() error {
-	return fmt.Errorf("must be a JSON object, it breaks at byte %d", s.at)
-}
-
-func (s *jsonScanner) space() {
-	for s.at < len(s.text) {
-		switch s.text[s.at] {
-		case ' ', '\t', '\n', '\r':
-			s.at++
-		default:
-			return
-		}
-	}
-}
-
-func (s *jsonScanner) peek() byte {
-	if s.at < len(s.text) {
-		return s.text[s.at]
-	}
-	return 0
-}
-
-// object scans the object that begins here.
-func (s *jsonScanner) object(depth int) ([]jsonMember, error) {
-	if depth > MaxMetadataDepth {
-		return nil, fmt.Errorf("nests deeper than %d", MaxMetadataDepth)
-	}
-	s.at++
-	s.space()
-	if s.peek() == '}' {
-		s.at++
-		return nil, nil
-	}
-	var members []jsonMember
-	var seen map[string]bool // for objects too large to compare pair by pair
-	for {
-		start := s.at
-		if err := s.str(); err != nil {
-			return nil, err
-		}
-		member := jsonMember{rawKey: s.text[start:s.at]}
-		var ok bool
-		if member.key, ok = decodeString(member.rawKey); !ok {
-			return nil, fmt.Errorf("holds half a surrogate pair in a key")
-		}
-		if seen == nil && len(members) == 16 {
-			seen = make(map[string]bool)
-			for _, other := range members {
-				seen[other.key] = true
-			}
-		}
-		twice := seen[member.key]
-		if seen == nil {
-			for i := range members {
-				twice = twice || members[i].key == member.key
-			}
-		} else {
-			seen[member.key] = true
-		}
-		if twice {
-			return nil, fmt.Errorf("has a key twice, at byte %d", start)
-		}
-		s.space()
-		if s.peek() != ':' {
-			return nil, s.wrong()
-		}
-		s.at++
-		s.space()
-		start = s.at
-		if err := s.value(depth); err != nil {
-			return nil, err
-		}
-		member.value = s.text[start:s.at]
-		members = append(members, member)
-		s.space()
-		switch s.peek() {
-		case ',':
-			s.at++
-			s.space()
-		case '}':
-			s.at++
-			return members, nil
-		default:
-			return nil, s.wrong()
-		}
-	}
-}
-
-func (s *jsonScanner) array(depth int) error {
-	if depth > MaxMetadataDepth {
-		return fmt.Errorf("nests deeper than %d", MaxMetadataDepth)
-	}
-	s.at++
-	s.space()
-	if s.peek() == ']' {
-		s.at++
-		return nil
-	}
-	for {
-		if err := s.value(depth); err != nil {
-			return err
-		}
-		s.space()
-		switch s.peek() {
-		case ',':
-			s.at++
-			s.space()
-		case ']':
-			s.at++
-			return nil
-		default:
-			return s.wrong()
-		}
-	}
-}
-
-func (s *jsonScanner) value(depth int) error {
-	switch c := s.peek(); c {
-	case '{':
-		_, err := s.object(depth + 1)
-		return err
-	case '[':
-		return s.array(depth + 1)
-	case '"':
-		start := s.at
-		if err := s.str(); err != nil {
-			return err
-		}
-		if bytes.IndexByte(s.text[start:s.at], '\\') >= 0 {
-			if _, ok := decodeString(s.text[start:s.at]); !ok {
-				return fmt.Errorf("holds half a surrogate pair at byte %d", start)
-			}
-		}
-		return nil
-	case 't':
-		return s.word("true")
-	case 'f':
-		return s.word("false")
-	case 'n':
-		return s.word("null")
-	default:
-		return s.number()
-	}
-}
-
-func (s *jsonScanner) word(w string) error {
-	if !bytes.HasPrefix(s.text[s.at:], []byte(w)) {
-		return s.wrong()
-	}
-	s.at += len(w)
-	return nil
-}
-
-func (s *jsonScanner) digits() bool {
-	start := s.at
-	for c := s.peek(); c >= '0' && c <= '9'; c = s.peek() {
-		s.at++
-	}
-	return s.at > start
-}
-
-func (s *jsonScanner) number() error {
-	if s.peek() == '-' {
-		s.at++
-	}
-	if s.peek() == '0' {
-		s.at++
-	} else if !s.digits() {
-		return s.wrong()
-	}
-	if s.peek() == '.' {
-		s.at++
-		if !s.digits() {
-			return s.wrong()
-		}
-	}
-	if c := s.peek(); c == 'e' || c == 'E' {
-		s.at++
-		if c := s.peek(); c == '+' || c == '-' {
-			s.at++
-		}
-		if !s.digits() {
-			return s.wrong()
-		}
-	}
-	return nil
-}
-
-// str scans the string that begins here.
-func (s *jsonScanner) str() error {
-	if s.peek() != '"' {
-		return s.wrong()
-	}
-	s.at++
-	for s.at < len(s.text) {
-		switch c := s.text[s.at]; {
-		case c == '"':
-			s.at++
-			return nil
-		case c < 0x20:
-			return s.wrong()
-		case c == '\\':
-			s.at++
-			switch s.peek() {
-			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-				s.at++
-			case 'u':
-				if _, ok := hex4(s.text[s.at+1:]); !ok {
-					return s.wrong()
-				}
-				s.at += 5
-			default:
-				return s.wrong()
-			}
-		default:
-			s.at++
-		}
-	}
-	return s.wrong()
-}
-
-func hex4(text []byte) (rune, bool) {
-	if len(text) < 4 {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(text[:4]), 16, 16)
-	if err != nil || text[0] == '+' {
-		return 0, false
-	}
-	return rune(n), true
-}
-
-// decodeString decodes a JSON string with its quotes; false when it holds a
-// surrogate without its other half.
-func decodeString(raw []byte) (string, bool) {
-	raw = raw[1 : len(raw)-1]
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw), true
-	}
-	var b strings.Builder
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			b.WriteByte(raw[i])
-			continue
-		}
-		i++
-		switch raw[i] {
-		case 'b':
-			b.WriteByte('\b')
-		case 'f':
-			b.WriteByte('\f')
-		case 'n':
-			b.WriteByte('\n')
-		case 'r':
-			b.WriteByte('\r')
-		case 't':
-			b.WriteByte('\t')
-		case 'u':
-			r, _ := hex4(raw[i+1:])
-			i += 4
-			if utf16.IsSurrogate(r) {
-				if len(raw)-i-1 < 6 || raw[i+1] != '\\' || raw[i+2] != 'u' {
-					return "", false
-				}
-				low, _ := hex4(raw[i+3:])
-				if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
-					return "", false
-				}
-				i += 6
-			}
-			b.WriteRune(r)
-		default:
-			b.WriteByte(raw[i])
-		}
-	}
-	return b.String(), true
-}
-
-func equalMembers(a, b []jsonMember) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	values := make(map[string][]byte, len(b))
-	for _, member := range b {
-		values[member.key] = member.value
-	}
-	for _, member := range a {
-		other, ok := values[member.key]
-		if !ok || !equalValues(member.value, other) {
-			return false
-		}
-	}
-	return true
-}
-
-// equalValues compares two valid JSON values.
-func equalValues(a, b []byte) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	kind := func(c byte) byte {
-		if c == '-' || c >= '0' && c <= '9' {
-			return '0'
-		}
-		return c
-	}
-	if kind(a[0]) != kind(b[0]) {
-		return false
-	}
-	switch kind(a[0]) {
-	case '0':
-		return canonicalNumber(a) == canonicalNumber(b)
-	case '"':
-		x, _ := decodeString(a)
-		y, _ := decodeString(b)
-		return x == y
-	case '{':
-		x, errX := scanMetadata(a)
-		y, errY := scanMetadata(b)
-		return errX == nil && errY == nil && equalMembers(x, y)
-	case '[':
-		x, y := elements(a), elements(b)
-		if len(x) != len(y) {
-			return false
-		}
-		for i := range x {
-			if !equalValues(x[i], y[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
-}
-
-// elements splits a valid JSON array.
-func elements(raw []byte) [][]byte {
-	s := jsonScanner{text: raw, at: 1}
-	var out [][]byte
-	for {
-		s.space()
-		if c := s.peek(); c == ']' || c == 0 {
-			return out
-		}
-		start := s.at
-		if s.value(0) != nil {
-			return out
-		}
-		out = append(out, raw[start:s.at])
-		s.space()
-		if s.peek() == ',' {
-			s.at++
-		}
-	}
-}
-
-// canonicalNumber gives equal texts for equal numbers, exactly, whatever their
-// size: the sign, the digits without outer zeros, and the exponent.
-func canonicalNumber(raw []byte) string {
-	text := string(raw)
-	sign := ""
-	if text[0] == '-' {
-		sign, text = "-", text[1:]
-	}
-	mantissa, exponentText, _ := strings.Cut(strings.ToLower(text), "e")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := strings.TrimLeft(whole+fraction, "0")
-	if digits == "" {
-		return "0"
-	}
-	exponent, err := strconv.ParseInt(cmp.Or(exponentText, "0"), 10, 64)
-	if err != nil {
-		return sign + text // an exponent beyond any use: equal only to itself
-	}
-	exponent -= int64(len(fraction))
-	trimmed := strings.TrimRight(digits, "0")
-	exponent += int64(len(digits) - len(trimmed))
-	return sign + trimmed + "e" + strconv.FormatInt(exponent, 10)
+	return m, meta.Attributes(members), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 // NoteStore keeps notes: text files under a folder, the root of a namespace's
@@ -29,7 +30,7 @@ func (s *NoteStore) SetRoot(ctx context.Context, namespace, dir string) (*Receip
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	dir, err := checkRoot(dir)
@@ -73,7 +74,7 @@ func (s *NoteStore) Root(ctx context.Context, namespace string) (string, error) 
 	}
 	defer s.eng.gate.leave()
 	dir := ""
-	err := validLabel("namespace", namespace, MaxNamespaceBytes)
+	err := valid.Label("namespace", namespace, MaxNamespaceBytes)
 	if err == nil {
 		err = s.eng.read(ctx, func(tx *store.ReadTx) (err error) {
 			dir, err = tx.NoteRoot(namespace)
@@ -91,7 +92,7 @@ func (s *NoteStore) UnsetRoot(ctx context.Context, namespace string) (*Receipt[b
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	old := ""

@@ -19,6 +19,7 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/note"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 const (
@@ -92,11 +93,11 @@ func (s *NoteStore) SyncDir(ctx context.Context, namespace string, o SyncOptions
 func (s *NoteStore) newSync(ctx context.Context, namespace string, o *SyncOptions) (_ *noteSync, err error) {
 	y := &noteSync{s: s, o: o, namespace: namespace, scope: PublicScope, extensions: map[string]bool{}}
 	y.report.Problems = []SyncProblem{}
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, err
 	}
 	if o.Scope != nil {
-		if err := validLabel("scope", *o.Scope, MaxScopeBytes); err != nil {
+		if err := valid.Label("scope", *o.Scope, MaxScopeBytes); err != nil {
 			return nil, err
 		}
 		y.scope = *o.Scope

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 // PredicateGroup is a group of predicates that mean the same.
@@ -20,7 +21,7 @@ type PredicateGroup struct {
 // validPredicate checks a predicate or a word that stands for one and gives its
 // normal form.
 func validPredicate(field, s string) (string, error) {
-	if err := validLabel(field, s, MaxLabelBytes); err != nil {
+	if err := valid.Label(field, s, MaxLabelBytes); err != nil {
 		return "", err
 	}
 	n := normalize(s)
@@ -56,7 +57,7 @@ func (s *GraphStore) SetPredicateRule(ctx context.Context, rule PredicateRule) (
 func (r *PredicateRule) check() (out store.PredicateRule, err error) {
 	out.Namespace, out.Symmetric = r.Namespace, r.Symmetric
 	if r.Namespace != "" {
-		if err := validLabel("namespace", r.Namespace, MaxNamespaceBytes); err != nil {
+		if err := valid.Label("namespace", r.Namespace, MaxNamespaceBytes); err != nil {
 			return out, err
 		}
 	}
@@ -91,7 +92,7 @@ func (s *GraphStore) DeletePredicateRule(ctx context.Context, namespace, predica
 	defer s.eng.gate.leave()
 	rule := PredicateRule{Namespace: namespace, Predicate: predicate}
 	if namespace != "" {
-		if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+		if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 			return nil, errs.WithOp(op, err)
 		}
 	}
@@ -133,7 +134,7 @@ func (s *GraphStore) PredicateRules(ctx context.Context, namespace string) ([]Pr
 	}
 	defer s.eng.gate.leave()
 	if namespace != "" {
-		if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+		if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 			return nil, errs.WithOp(op, err)
 		}
 	}
@@ -189,7 +190,7 @@ func (s *GraphStore) SetPredicateEquivalents(ctx context.Context, namespace stri
 // checkEquivalents gives the groups in their normal form and the number of
 // their words. Of a word in two groups the later one counts.
 func checkEquivalents(namespace string, groups [][]string) ([][]string, int, error) {
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, 0, err
 	}
 	out := make([][]string, len(groups))
@@ -227,7 +228,7 @@ func (s *GraphStore) PredicateEquivalents(ctx context.Context, namespace string)
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	groups := []PredicateGroup{}
@@ -252,7 +253,7 @@ func (s *GraphStore) DeletePredicateEquivalents(ctx context.Context, namespace s
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	if len(words) > MaxBatch {
@@ -296,7 +297,7 @@ func (s *GraphStore) ExpandQuery(ctx context.Context, namespace, text string) ([
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	if err := validLabel("namespace", namespace, MaxNamespaceBytes); err != nil {
+	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	if len(text) > MaxQueryBytes {

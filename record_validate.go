@@ -2,14 +2,12 @@ package loci
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
 	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
 )
 
 var kindNumbers = map[Kind]store.Kind{
@@ -31,66 +29,12 @@ func kindOf(n store.Kind) Kind {
 	return Kind(fmt.Sprintf("kind-%d", n))
 }
 
-// validLabel checks a string that names something: exact, so neither blank nor
-// padded, and free of control characters.
-func validLabel(field, s string, limit int) error {
-	switch {
-	case s == "":
-		return errs.Invalid(field, "must not be empty")
-	case len(s) > limit:
-		return errs.Invalid(field, "is %d bytes long, at most %d are allowed", len(s), limit)
-	case !utf8.ValidString(s):
-		return errs.Invalid(field, "is not valid UTF-8")
-	case strings.TrimSpace(s) != s:
-		return errs.Invalid(field, "must not begin or end with a blank")
-	case strings.ContainsFunc(s, unicode.IsControl):
-		return errs.Invalid(field, "must not hold control characters")
-	}
-	return nil
-}
-
 // validText checks a text of a record.
-func validText(field, s string) error {
-	if len(s) > MaxTextBytes {
-		return errs.Invalid(field, "is %d bytes long, at most %d are allowed", len(s), MaxTextBytes)
-	}
-	if !utf8.ValidString(s) {
-		return errs.Invalid(field, "is not valid UTF-8")
-	}
-	return nil
-}
+func validText(field, s string) error { return valid.Text(field, s, MaxTextBytes) }
 
 // validTags normalises tags, drops blank and repeated ones, and sorts them.
 func validTags(field string, tags []string) ([]string, error) {
-	if len(tags) == 0 {
-		return nil, nil
-	}
-	out := make([]string, 0, len(tags))
-	for i, tag := range tags {
-		if !utf8.ValidString(tag) {
-			return nil, errs.Invalid(fmt.Sprintf("%s[%d]", field, i), "is not valid UTF-8")
-		}
-		if len(tag) > MaxTextBytes { // before the work of normalising
-			return nil, errs.Invalid(fmt.Sprintf("%s[%d]", field, i), "is longer than %d bytes", MaxTagBytes)
-		}
-		tag = normalize(tag)
-		if tag == "" {
-			continue
-		}
-		if len(tag) > MaxTagBytes {
-			return nil, errs.Invalid(fmt.Sprintf("%s[%d]", field, i), "is %d bytes long, at most %d are allowed", len(tag), MaxTagBytes)
-		}
-		if strings.ContainsFunc(tag, unicode.IsControl) {
-			return nil, errs.Invalid(fmt.Sprintf("%s[%d]", field, i), "must not hold control characters")
-		}
-		out = append(out, tag)
-	}
-	slices.Sort(out)
-	out = slices.Compact(out)
-	if len(out) > MaxTags {
-		return nil, errs.Invalid(field, "has %d entries, at most %d are allowed", len(out), MaxTags)
-	}
-	return out, nil
+	return valid.Tags(field, tags, MaxTags, MaxTagBytes)
 }
 
 func validEvidence(field string, evidence []Evidence) ([]store.Evidence, error) {
@@ -171,13 +115,13 @@ func (in *RecordInput) draft(field string) (d recordDraft, err error) {
 		return d, errs.Invalid(field+"id", "must not be negative; leave it out to create a record")
 	}
 	if in.Namespace != nil {
-		if err := validLabel(field+"namespace", *in.Namespace, MaxNamespaceBytes); err != nil {
+		if err := valid.Label(field+"namespace", *in.Namespace, MaxNamespaceBytes); err != nil {
 			return d, err
 		}
 		d.namespace = *in.Namespace
 	}
 	if in.Scope != nil {
-		if err := validLabel(field+"scope", *in.Scope, MaxScopeBytes); err != nil {
+		if err := valid.Label(field+"scope", *in.Scope, MaxScopeBytes); err != nil {
 			return d, err
 		}
 		d.scope = *in.Scope
@@ -192,7 +136,7 @@ func (in *RecordInput) draft(field string) (d recordDraft, err error) {
 		return d, err
 	}
 	if in.Thread != nil {
-		if err := validLabel(field+"thread", *in.Thread, MaxLabelBytes); err != nil {
+		if err := valid.Label(field+"thread", *in.Thread, MaxLabelBytes); err != nil {
 			return d, err
 		}
 	} else if in.Position != nil {

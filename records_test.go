@@ -336,10 +336,10 @@ func TestMetadata(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf(`"k%d":%d`, i%39, i)
 	}
-	if _, err := scanMetadata(Metadata("{" + strings.Join(many, ",") + "}")); err == nil {
+	if _, err := meta.Scan(Metadata("{" + strings.Join(many, ",") + "}")); err == nil {
 		t.Error("a key twice among many was taken")
 	}
-	if _, err := scanMetadata(Metadata("{" + strings.Join(many[:39], ",") + "}")); err != nil {
+	if _, err := meta.Scan(Metadata("{" + strings.Join(many[:39], ",") + "}")); err != nil {
 		t.Error(err)
 	}
 }
@@ -347,7 +347,7 @@ func TestMetadata(t *testing.T) {
 func FuzzMetadata(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2.5e-3,{"b":null}],"c":"\ud83d\ude00"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if _, err := scanMetadata(text); err != nil || len(text) == 0 {
+		if _, err := meta.Scan(text); err != nil || len(text) == 0 {
 			return
 		}
 		m := Metadata(text)

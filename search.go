@@ -33,23 +33,26 @@ const (
 
 // SearchRequest asks for the records that answer a query best.
 type SearchRequest struct {
-	Query            string      `json:"query"` // required, not blank
-	Filter           ReadFilter  `json:"filter,omitzero"`
-	Kinds            []Kind      `json:"kinds,omitempty"`            // default memory, entity, relation, event, chunk
-	Limit            *int        `json:"limit,omitempty"`            // 1..10000, default 10
-	CandidateLimit   *int        `json:"candidate_limit,omitempty"`  // default max(5*limit, 100)
-	MatchField       MatchField  `json:"match_field,omitempty"`      // default all
-	EmbedSpace       string      `json:"embed_space,omitempty"`      // default the namespace's, else the one that has an embedder
-	Fusion           Fusion      `json:"fusion,omitempty"`           // default the embedder's, else score; rrf when text is the only path
-	TextWeight       *float64    `json:"text_weight,omitempty"`      // default 1
-	VectorWeight     *float64    `json:"vector_weight,omitempty"`    // default the embedder's
-	NeighbourWeight  float64     `json:"neighbour_weight,omitempty"` // share of the better neighbour's score, 0..1
-	ThreadWeight     float64     `json:"thread_weight,omitempty"`    // share of the thread's own score, 0..1
-	GroupBy          GroupBy     `json:"group_by,omitempty"`         // default none
-	RecencyWeight    float64     `json:"recency_weight,omitempty"`   // adds up to this share of the best score to new records
-	StrengthWeight   float64     `json:"strength_weight,omitempty"`  // likewise to strong memories
-	GraphWeight      float64     `json:"graph_weight,omitempty"`     // weight of a path of what the graph relates to the best text hits
-	WithTotal        bool        `json:"with_total,omitempty"`       // count all records that match by text
+	Query           string     `json:"query"` // required, not blank
+	Filter          ReadFilter `json:"filter,omitzero"`
+	Kinds           []Kind     `json:"kinds,omitempty"`            // default memory, entity, relation, event, chunk
+	Limit           *int       `json:"limit,omitempty"`            // 1..10000, default 10
+	CandidateLimit  *int       `json:"candidate_limit,omitempty"`  // default max(5*limit, 100)
+	MatchField      MatchField `json:"match_field,omitempty"`      // default all
+	EmbedSpace      string     `json:"embed_space,omitempty"`      // default the namespace's, else the one that has an embedder
+	Fusion          Fusion     `json:"fusion,omitempty"`           // default the embedder's, else score; rrf when text is the only path
+	TextWeight      *float64   `json:"text_weight,omitempty"`      // default 1
+	VectorWeight    *float64   `json:"vector_weight,omitempty"`    // default the embedder's
+	NeighbourWeight float64    `json:"neighbour_weight,omitempty"` // share of the better neighbour's score, 0..1
+	ThreadWeight    float64    `json:"thread_weight,omitempty"`    // share of the thread's own score, 0..1
+	GroupBy         GroupBy    `json:"group_by,omitempty"`         // default none
+	RecencyWeight   float64    `json:"recency_weight,omitempty"`   // adds up to this share of the best score to new records
+	StrengthWeight  float64    `json:"strength_weight,omitempty"`  // likewise to strong memories
+	GraphWeight     float64    `json:"graph_weight,omitempty"`     // weight of a path of what the graph relates to the best text hits
+	// ValidAtUS is the time at which facts must hold, in UTC microseconds; nil is now.
+	// Other kinds do not look at it.
+	ValidAtUS        *int64      `json:"valid_at_us,omitempty"`
+	WithTotal        bool        `json:"with_total,omitempty"` // count all records that match by text
 	Explain          bool        `json:"explain,omitempty"`
 	NoText           bool        `json:"no_text,omitempty"`             // leave the text path out
 	NoVector         bool        `json:"no_vector,omitempty"`           // leave the vector path out

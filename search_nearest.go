@@ -193,6 +193,13 @@ func (r *searchRun) compareAll(ctx context.Context, v *vectorPath, limit int) (h
 			} else {
 				covered = covered && filter.covers(head)
 			}
+			if covered {
+				hidden, err := r.hides(s)
+				if err != nil {
+					return false, err
+				}
+				covered = !hidden
+			}
 			if !covered {
 				return true, ctx.Err()
 			}
@@ -213,6 +220,19 @@ func (r *searchRun) compareAll(ctx context.Context, v *vectorPath, limit int) (h
 	}
 	keep()
 	return hits, exact, nil
+}
+
+// hides says whether a record is a point that the search must not show.
+func (r *searchRun) hides(s store.Stored) (bool, error) {
+	p, ok := s.(*store.Point)
+	if !ok {
+		return false, nil
+	}
+	life := pointText(p, nil).Life
+	if !life.Shows(r.f.Now, r.f.ValidAt, r.f.HasValid) {
+		return true, nil
+	}
+	return r.e.hiddenPoint(r.tx, s)
 }
 
 // share adds to the candidates what their neighbours and their threads are worth,

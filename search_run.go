@@ -196,7 +196,7 @@ func (e *engine) search(ctx context.Context, tx *store.ReadTx, view index.View, 
 	if p.req.WithTotal && !p.req.NoText {
 		res.Total = new(int64)
 	}
-	f, some, err := p.indexFilter(tx)
+	f, some, err := p.indexFilter(tx, e.lifeNow())
 	if err != nil {
 		return nil, err
 	}
@@ -367,9 +367,30 @@ func (p *searchPlan) candidatesFrom(view index.View, q index.Query, f index.Filt
 // windowGrowth is how much wider the next try is.
 const windowGrowth = 10
 
+// addPlaces adds the places in which the points of the filter's scopes lie. Nothing
+// else lies there, so they widen the filter for no other kind.
+func (p *searchPlan) addPlaces(tx *store.ReadTx, f *index.Filter) error {
+	scopes := f.Scopes
+	for _, kind := range p.kinds {
+		if !store.Kind(kind).IsPoint() {
+			continue
+		}
+		for _, scope := range scopes {
+			places, ok, err := tx.Places(f.Namespace, scope)
+			if err != nil {
+				return err
+			}
+			if ok {
+				f.Scopes = append(f.Scopes, places[store.Kind(kind)-store.KindFact])
+			}
+		}
+	}
+	return nil
+}
+
 // indexFilter is the filter in the dictionary's numbers; false when it covers
-// nothing.
-func (p *searchPlan) indexFilter(tx *store.ReadTx) (f index.Filter, any bool, err error) {
+// nothing. now is the time that expiry is judged by.
+func (p *searchPlan) indexFilter(tx *store.ReadTx, now int64) (f index.Filter, any bool, err error) {
 	f = index.Filter{Kinds: p.kinds, Where: p.filter.where}
 	if len(f.Kinds) == 0 {
 		return f, false, nil
@@ -387,9 +408,13 @@ func (p *searchPlan) indexFilter(tx *store.ReadTx) (f index.Filter, any bool, er
 			f.Scopes = append(f.Scopes, id)
 		}
 	}
+	if err := p.addPlaces(tx, &f); err != nil {
+		return f, false, err
+	}
 	if len(f.Scopes) == 0 {
 		return f, false, nil
 	}
+	f.Now, f.HasValid, f.ValidAt = now, true, valueOr(p.req.ValidAtUS, now)
 	for _, tag := range p.filter.Tags {
 		id, ok, err := tx.StringID(tag)
 		if err != nil || !ok {

@@ -21,6 +21,41 @@ type Store interface {
 	Read(ctx context.Context, fn func(*store.ReadTx) error) error
 	// Write runs fn as one operation of the writer, see store.Store.Write.
 	Write(ctx context.Context, fn func(*store.WriteTx) error) (revision int64, err error)
+	// WriteMany is Write for an operation that deletes very many records, see
+	// store.Store.WriteMany.
+	WriteMany(ctx context.Context, fn func(*store.WriteTx) error) (revision int64, err error)
+	// Pair runs fn with a snapshot of the truth and the index's view of the same
+	// revision; the view is nil while no index is usable.
+	Pair(ctx context.Context, fn func(*store.ReadTx, index.View) error) error
+	// Directory is the data directory.
+	Directory() string
+	// Clock is the time that expiry is judged by, in UTC microseconds. It never goes
+	// back.
+	Clock() int64
+	// PreparePoint analyses a point for the index, before the transaction that writes
+	// it. attributes are those of its metadata.
+	PreparePoint(p *store.Point, attributes []index.Attribute) *index.Prepared
+	// StagePoint hands a point that was written in tx to the index. Vectors that were
+	// made of another text go; the caller's stay.
+	StagePoint(tx *store.WriteTx, p *store.Point, prepared *index.Prepared) error
+	// EmbedPoints has the texts of points turned into vectors of unit length by the
+	// model of a space. fingerprints are those of the texts; a vector is nil where there
+	// is nothing to embed. It is errs.Validation when the space has no model.
+	EmbedPoints(ctx context.Context, space string, points []*index.Prepared) (vectors [][]float32, fingerprints []uint64, err error)
+	// EmbedQuery has a query turned into a vector of unit length, likewise.
+	EmbedQuery(ctx context.Context, space, query string) ([]float32, error)
+	// HasEmbedder says whether a model is bound to a space.
+	HasEmbedder(space string) bool
+	// SearchSpace is the space that searches of a namespace use; nil for none.
+	SearchSpace(ctx context.Context, namespace string) (*store.Space, error)
+	// Sweep removes what is expired, and what lies in places that are given up, now
+	// and not in its own time. It gives the number of expired points.
+	Sweep(ctx context.Context) (int64, error)
+	// SweepSoon has the background do that.
+	SweepSoon()
+	// Staging says that a place is being filled, so that nobody empties it, or that
+	// it no longer is.
+	Staging(place int64, on bool)
 	// PreparePage analyses a page for the index, before the transaction that
 	// writes it.
 	PreparePage(p *store.Page) *index.Prepared

@@ -160,6 +160,10 @@ func (tx *WriteTx) stageVector(r *Record, c *VectorChange) {
 	tx.w.changes = append(tx.w.changes, Change{ID: r.ID, Namespace: r.NamespaceID, Kind: r.Kind, Vector: c})
 }
 
+// TextOfCaller stands for the fingerprint of a vector that was not made of a text:
+// the caller gave it, and it stays until he gives another.
+const TextOfCaller = 0
+
 // StageText is Stage for a record whose text may have vectors: those that were
 // made of another text go. fingerprint is asked for only when there are any, and
 // gives that of the text as it is now.
@@ -181,7 +185,7 @@ func (tx *WriteTx) StageText(r *Record, doc any, fingerprint func() uint64) erro
 		if now == nil {
 			now = new(fingerprint())
 		}
-		if made != *now {
+		if made != *now && made != TextOfCaller {
 			if err := tx.DropVector(space, r); err != nil {
 				return err
 			}

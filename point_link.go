@@ -1,0 +1,110 @@
+package loci
+
+import (
+	"context"
+	"strings"
+
+	"github.com/loci-memory/loci/embed"
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/store"
+)
+
+// WriteMany implements link.Store.
+func (l engineLink) WriteMany(ctx context.Context, fn func(*store.WriteTx) error) (int64, error) {
+	return l.e.writeMany(ctx, fn)
+}
+
+// Pair implements link.Store.
+func (l engineLink) Pair(ctx context.Context, fn func(*store.ReadTx, index.View) error) error {
+	return l.e.readPair(ctx, fn)
+}
+
+// Directory implements link.Store.
+func (l engineLink) Directory() string { return l.e.dir }
+
+// Clock implements link.Store.
+func (l engineLink) Clock() int64 { return l.e.lifeNow() }
+
+// PreparePoint implements link.Store.
+func (l engineLink) PreparePoint(p *store.Point, attributes []index.Attribute) *index.Prepared {
+	return l.e.prepare(pointText(p, attributes))
+}
+
+// StagePoint implements link.Store.
+func (l engineLink) StagePoint(tx *store.WriteTx, p *store.Point, prepared *index.Prepared) error {
+	settleDocument(prepared, &p.Record)
+	return l.e.stage(tx, &p.Record, prepared)
+}
+
+// EmbedPoints implements link.Store.
+func (l engineLink) EmbedPoints(ctx context.Context, space string, points []*index.Prepared) ([][]float32, []uint64, error) {
+	b, err := l.embedder(space)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, stop := l.e.untilClosing(ctx)
+	defer stop()
+	vectors, fingerprints := make([][]float32, len(points)), make([]uint64, len(points))
+	var texts []string
+	var at []int
+	for i, p := range points {
+		text := embeddedText(p.Document)
+		fingerprints[i] = fingerprintOf(text)
+		if strings.TrimSpace(text) != "" {
+			texts, at = append(texts, text), append(at, i)
+		}
+	}
+	made, err := b.embed(ctx, texts, embed.Passage)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, v := range made {
+		vectors[at[i]] = v
+	}
+	return vectors, fingerprints, nil
+}
+
+// EmbedQuery implements link.Store.
+func (l engineLink) EmbedQuery(ctx context.Context, space, query string) ([]float32, error) {
+	b, err := l.embedder(space)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := l.e.untilClosing(ctx)
+	defer stop()
+	vectors, err := b.embed(ctx, []string{query}, embed.Query)
+	if err != nil {
+		return nil, err
+	}
+	return vectors[0], nil
+}
+
+func (l engineLink) embedder(space string) (*boundEmbedder, error) {
+	b := l.e.embedderOf(space)
+	if b == nil {
+		return nil, errs.Invalid("embedding", "is required: no embedder is registered for the space %q", space)
+	}
+	return b, nil
+}
+
+// HasEmbedder implements link.Store.
+func (l engineLink) HasEmbedder(space string) bool { return l.e.embedderOf(space) != nil }
+
+// SearchSpace implements link.Store.
+func (l engineLink) SearchSpace(ctx context.Context, namespace string) (sp *store.Space, err error) {
+	err = l.e.read(ctx, func(tx *store.ReadTx) (err error) {
+		sp, err = l.e.searchSpace(tx, namespace, "")
+		return err
+	})
+	return sp, err
+}
+
+// Sweep implements link.Store.
+func (l engineLink) Sweep(ctx context.Context) (int64, error) { return l.e.sweep(ctx) }
+
+// SweepSoon implements link.Store.
+func (l engineLink) SweepSoon() { l.e.sweeps.soon() }
+
+// Staging implements link.Store.
+func (l engineLink) Staging(place int64, on bool) { l.e.sweeps.stagePlace(place, on) }
