@@ -22,7 +22,8 @@ type Document struct {
 	Thread      int64
 	Position    int64
 	HasPosition bool
-	CreatedAt   int64   // UTC microseconds
+	CreatedAt   int64 // UTC microseconds
+	Life        Life
 	Tags        []int64 // ascending
 	Metadata    []Attribute
 
@@ -30,6 +31,23 @@ type Document struct {
 	Name []string
 	Tag  []string // the tags' own words
 	Path []string
+}
+
+// A Life says when a record is there to be found, in UTC microseconds. Zero is no
+// bound; the zero Life always shows.
+type Life struct {
+	Expires   int64 // it is gone at this time and later
+	ValidFrom int64 // what it says holds from then on
+	ValidTo   int64 // and no longer from then on
+}
+
+// Shows says whether a filter for the given times lets see a record of this life.
+// With now 0 nothing is expired; validAt is not looked at unless hasValid is set.
+func (l *Life) Shows(now, validAt int64, hasValid bool) bool {
+	if now != 0 && l.Expires != 0 && l.Expires <= now {
+		return false
+	}
+	return !hasValid || (l.ValidFrom == 0 || l.ValidFrom <= validAt) && (l.ValidTo == 0 || validAt < l.ValidTo)
 }
 
 // An Attribute is one top-level scalar of a record's metadata.
@@ -123,6 +141,12 @@ type Filter struct {
 	CreatedFrom int64   // inclusive
 	CreatedTo   int64   // exclusive
 	Threads     []int64 // any of them; none: whatever the thread
+	// Now hides the records that are expired then; 0 hides none. HasValid narrows
+	// to those whose content is valid at ValidAt. Statistics, such as those of
+	// BM25, count what is hidden until it is deleted.
+	Now      int64
+	HasValid bool
+	ValidAt  int64
 }
 
 // Round says how well a hit answers the query; lower is better.
@@ -269,6 +293,9 @@ type View interface {
 	// Adjacent gives, for each record of hits, the ids of the records before and
 	// after it in its thread that f lets see; 0 where there is none.
 	Adjacent(f Filter, ids []int64, kinds []Kind) [][2]int64
+	// Count is the number of records that f lets see. It reads none of them where
+	// f narrows by little: it is meant to be asked with every search.
+	Count(f Filter) (int64, error)
 	// CountVectors says how many records of a namespace and kind there are and
 	// how many have a vector in a space.
 	CountVectors(space, namespace int64, kind Kind) VectorCount

@@ -28,6 +28,22 @@ func (s *deleteSet) has(doc uint32) bool {
 	return p != nil && p[doc%pageDocs/64]&(1<<(doc%64)) != 0
 }
 
+// word gives the marks of the 64 documents from doc on as bits; there need not be
+// so many.
+func (s *deleteSet) word(doc uint32) uint64 {
+	at := func(w uint32) uint64 { // the word w of all pages
+		if i := w / (pageDocs / 64); int(i) < len(s.pages) && s.pages[i] != nil {
+			return s.pages[i][w%(pageDocs/64)]
+		}
+		return 0
+	}
+	low, shift := at(doc/64), doc%64
+	if shift == 0 {
+		return low
+	}
+	return low>>shift | at(doc/64+1)<<(64-shift)
+}
+
 // clone gives a set that can be added to without changing s.
 func (s *deleteSet) clone() *deleteSet {
 	return &deleteSet{pages: append([]*[pageDocs / 64]uint64(nil), s.pages...), count: s.count, owned: make([]bool, len(s.pages))}

@@ -19,6 +19,7 @@ type docFilter struct {
 	bits []uint64 // with filterSome: the documents, from lo on
 	list []uint32 // with filterSome: the same, ascending, when they are few
 	n    uint32   // with filterSome: how many they are
+	life hiding   // what of them was taken out for its life; unless filterNone
 	tail *tailFilter
 }
 
@@ -175,6 +176,15 @@ func segmentFilter(s *segment, part int, f *index.Filter, buf *filterBuffers) do
 	if f.HasFrom || f.HasTo {
 		narrow(s.createdWithin(f, p.lo, p.hi))
 	}
+	life := s.hides(part, f)
+	if life != (hiding{}) {
+		if !narrowed {
+			buf.bits = slices.Grow(buf.bits[:0], size)[:size]
+			fill(buf.bits, p.hi-p.lo)
+			narrowed = true
+		}
+		s.hide(part, &life, buf.bits)
+	}
 	if !narrowed {
 		return docFilter{mode: filterAll}
 	}
@@ -184,11 +194,11 @@ func segmentFilter(s *segment, part int, f *index.Filter, buf *filterBuffers) do
 	}
 	switch n {
 	case 0:
-		return docFilter{mode: filterNone}
+		return docFilter{mode: filterNone, life: life}
 	case int(p.hi - p.lo):
 		return docFilter{mode: filterAll}
 	}
-	out := docFilter{mode: filterSome, lo: p.lo, bits: buf.bits, n: uint32(n)}
+	out := docFilter{mode: filterSome, lo: p.lo, bits: buf.bits, n: uint32(n), life: life}
 	if n <= int(p.hi-p.lo)/sparseShare {
 		buf.list = buf.list[:0]
 		for i, w := range buf.bits {
@@ -199,6 +209,16 @@ func segmentFilter(s *segment, part int, f *index.Filter, buf *filterBuffers) do
 		out.list = buf.list
 	}
 	return out
+}
+
+// fill sets the first n bits and clears what is behind them.
+func fill(dst []uint64, n uint32) {
+	for i := range dst {
+		dst[i] = ^uint64(0)
+	}
+	if n%64 != 0 {
+		dst[len(dst)-1] = 1<<(n%64) - 1
+	}
 }
 
 // dense sets a bit, counted from lo, for each document of bm in lo..hi.
@@ -316,8 +336,9 @@ func inWindow(f *index.Filter, created int64) bool {
 // tailFilter evaluates a filter over the tail, where a document's attributes
 // are at hand.
 type tailFilter struct {
-	part *tailPart
-	f    *index.Filter
+	part  *tailPart
+	f     *index.Filter
+	hides bool // some document, perhaps, for its life
 }
 
 func (t *tailFilter) accept(doc uint32) bool {
@@ -328,7 +349,7 @@ func (t *tailFilter) accept(doc uint32) bool {
 	if len(f.Threads) > 0 && !slices.Contains(f.Threads, int64(p.thread[doc])) {
 		return false
 	}
-	if !inWindow(f, p.created[doc]) {
+	if !inWindow(f, p.created[doc]) || t.hides && !p.lives.shows(doc, f) {
 		return false
 	}
 	for _, tag := range f.Tags {

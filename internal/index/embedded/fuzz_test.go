@@ -95,7 +95,12 @@ func FuzzSegment(f *testing.F) {
 			if _, err := v.Search(q, flt, index.Options{Limit: 5, Total: true, NeighbourWeight: 0.5, ThreadWeight: 0.5}); err != nil && !errors.Is(err, errDamaged) {
 				t.Fatal(err)
 			}
+			if _, err := v.Count(flt); err != nil && !errors.Is(err, errDamaged) {
+				t.Fatal(err)
+			}
 		}
+		// What opens can be merged, whatever it holds.
+		_ = newMerge(v.segs)
 	})
 }
 

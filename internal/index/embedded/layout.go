@@ -8,7 +8,7 @@ import (
 )
 
 // textForm is the form of a text segment's file (docs/format/text-index.md).
-var textForm = fileForm{magic: "LOCISEG1", version: 1, sections: int(numSections), lazy: -1}
+var textForm = fileForm{magic: "LOCISEG1", version: 2, sections: int(numSections), lazy: -1}
 
 const (
 	secPartitions section = iota
@@ -32,6 +32,9 @@ const (
 	secThreadDocs
 	secForwardOff // uint32 by document, and one more
 	secForward    // term numbers of each document, as varint differences
+	secExpires    // bounds of the documents that have one: time, document; by partition and time
+	secValidFrom
+	secValidTo
 	numSections
 )
 

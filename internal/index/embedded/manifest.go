@@ -385,6 +385,8 @@ func (t *tail) segmentData(rev int64) (*segmentData, []tailLoc) {
 		p := l.part
 		d.ids[i], d.scope[i], d.thread[i] = p.ids[l.doc], p.scope[l.doc], p.thread[l.doc]
 		d.position[i], d.created[i] = p.position[l.doc], p.created[l.doc]
+		life := p.lives.at(l.doc)
+		d.addLife(&life, uint32(i))
 		for k := range d.lens {
 			d.lens[k][i] = p.lens[k][l.doc]
 		}

@@ -319,6 +319,13 @@ func (m *merging) columns(docs []mergeDoc) {
 	for i := range d.lens {
 		d.lens[i] = make([]uint8, n)
 	}
+	for i, s := range m.in {
+		s.eachBound(func(bound int, e boundEntry) {
+			if doc := m.renumber[i][e.doc]; doc != none {
+				d.bounds[bound] = append(d.bounds[bound], boundEntry{e.time, doc})
+			}
+		})
+	}
 	for i, x := range docs {
 		s := m.in[x.seg]
 		d.ids[i], d.scope[i], d.thread[i] = s.id(x.doc), s.scope(x.doc), s.thread(x.doc)

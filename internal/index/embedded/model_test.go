@@ -176,6 +176,12 @@ func modelAccepts(f *index.Filter, d *index.Document) bool {
 	if !slices.Contains(f.Scopes, d.Scope) || len(f.Threads) > 0 && !slices.Contains(f.Threads, d.Thread) || !inWindow(f, d.CreatedAt) {
 		return false
 	}
+	if e := d.Life.Expires; f.Now != 0 && e != 0 && f.Now >= e {
+		return false
+	}
+	if l := d.Life; f.HasValid && (l.ValidFrom != 0 && f.ValidAt < l.ValidFrom || l.ValidTo != 0 && f.ValidAt >= l.ValidTo) {
+		return false
+	}
 	for _, t := range f.Tags {
 		if !slices.Contains(d.Tags, t) {
 			return false
@@ -226,6 +232,9 @@ func (w world) value() index.Value {
 
 func (w world) doc(id int64) *index.Document {
 	d := &index.Document{ID: id, Namespace: 1 + int64(w.IntN(2)), Kind: index.Kind(1 + w.IntN(2)), Scope: 10 + int64(w.IntN(3)), CreatedAt: int64(w.IntN(20))}
+	if w.IntN(3) == 0 {
+		d.Life = w.life()
+	}
 	d.Text = []string{w.text(30), w.text(8)}
 	if w.IntN(3) == 0 {
 		d.Name = []string{w.text(4)}
@@ -249,6 +258,16 @@ func (w world) doc(id int64) *index.Document {
 		}
 	}
 	return d
+}
+
+// life gives bounds among 20 times, some of them before 1970.
+func (w world) life() (l index.Life) {
+	for _, b := range []*int64{&l.Expires, &l.ValidFrom, &l.ValidTo} {
+		if w.IntN(2) == 0 {
+			*b = int64(w.IntN(20)) - 5
+		}
+	}
+	return l
 }
 
 func (w world) query() (q index.Query) {
@@ -293,6 +312,12 @@ func (w world) filter() index.Filter {
 		f.HasTo, f.CreatedTo = true, int64(w.IntN(20))
 	}
 	if w.IntN(3) == 0 {
+		f.Now = int64(w.IntN(22)) - 6
+	}
+	if w.IntN(3) == 0 {
+		f.HasValid, f.ValidAt = true, int64(w.IntN(22))-6
+	}
+	if w.IntN(3) == 0 {
 		c := index.Condition{Key: []string{"a", "b", "c"}[w.IntN(3)], Op: index.Operator(w.IntN(9)), Values: []index.Value{w.value()}}
 		if c.Op == index.OpIn {
 			c.Values = append(c.Values, w.value())
@@ -332,6 +357,7 @@ func compareSearch(t *testing.T, v index.View, m model, q index.Query, f index.F
 		t.Fatalf("query %+v\nfilter %+v\n got total %d, want %d", q, f, got.Total, total)
 	}
 	compareScores(t, v, m, q, f)
+	compareCount(t, v, m, f)
 	for _, h := range got.Hits[:min(len(got.Hits), 2)] {
 		d := m[h.ID]
 		sum := 0.0
@@ -341,6 +367,20 @@ func compareSearch(t *testing.T, v index.View, m model, q index.Query, f index.F
 		if h.Round != index.RoundChar && sum < h.BM25-1e-9 {
 			t.Fatalf("explanation of %d sums up to %v, score is %v", h.ID, sum, h.BM25)
 		}
+	}
+}
+
+// compareCount holds that a view counts the records that a filter lets see.
+func compareCount(t *testing.T, v index.View, m model, f index.Filter) {
+	t.Helper()
+	want := int64(0)
+	for _, d := range m {
+		if d.Namespace == f.Namespace && slices.Contains(f.Kinds, d.Kind) && modelAccepts(&f, d) {
+			want++
+		}
+	}
+	if got, err := v.Count(f); err != nil || got != want {
+		t.Fatalf("filter %+v\n got count %d, %v, want %d", f, got, err, want)
 	}
 }
 

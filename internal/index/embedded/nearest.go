@@ -76,7 +76,8 @@ func (v *view) Nearest(q index.VectorQuery, f index.Filter) (res index.VectorRes
 
 func (n *nearest) release() {
 	for i := range n.kinds {
-		n.kinds[i] = nearKind{filter: vecFilter{buf: n.kinds[i].filter.buf}}
+		n.kinds[i].filter.none()
+		n.kinds[i] = nearKind{filter: n.kinds[i].filter}
 	}
 	clear(n.runs)
 	n.v, n.q, n.f, n.text, n.values = nil, nil, nil, nil, nil
@@ -91,7 +92,7 @@ func (n *nearest) open() bool {
 		n.kinds = n.kinds[:len(n.kinds)+1]
 		k := &n.kinds[len(n.kinds)-1]
 		// The storage of a filter outlives the search.
-		*k = nearKind{key: vecKey{n.q.Space, n.f.Namespace, kind}, filter: vecFilter{buf: k.filter.buf}}
+		*k = nearKind{key: vecKey{n.q.Space, n.f.Namespace, kind}, filter: k.filter}
 		for _, seg := range n.v.vecSegs {
 			from, to := seg.group(k.key)
 			for i := from; i < to; i++ {

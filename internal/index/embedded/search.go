@@ -313,7 +313,7 @@ func (s *searcher) addKind(key partKey) {
 	}
 	for _, p := range k.parts {
 		if p.tail != nil {
-			p.tf = tailFilter{p.tail, s.f}
+			p.tf = tailFilter{p.tail, s.f, p.tail.lives.mayHide(s.f)}
 			p.filter = docFilter{mode: filterTail, tail: &p.tf}
 			continue
 		}

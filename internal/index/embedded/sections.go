@@ -98,6 +98,14 @@ func readSections(f ReadFile, form fileForm) ([][]byte, error) {
 	if string(tr[24:]) != form.magic || int64(le.Uint64(tr[16:])) != size {
 		return nil, fmt.Errorf("%w: no trailer, or of another length", errDamaged)
 	}
+	var head [segHeaderSize]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil {
+		return nil, err
+	}
+	// Before the table, whose length is another in another version.
+	if string(head[:8]) != form.magic || le.Uint32(head[8:]) != form.version {
+		return nil, fmt.Errorf("%w: header, or another version", errDamaged)
+	}
 	tableOff := int64(le.Uint64(tr[:]))
 	tableLen := size - trailerSize - tableOff
 	if tableOff < segHeaderSize || tableLen != int64(form.tableSize()) {
@@ -112,13 +120,6 @@ func readSections(f ReadFile, form fileForm) ([][]byte, error) {
 	}
 	if err := verifySections(f, form, table, tableOff); err != nil {
 		return nil, err
-	}
-	var head [segHeaderSize]byte
-	if _, err := f.ReadAt(head[:], 0); err != nil {
-		return nil, err
-	}
-	if string(head[:8]) != form.magic || le.Uint32(head[8:]) != form.version {
-		return nil, fmt.Errorf("%w: header, or another version", errDamaged)
 	}
 	data, err := f.Map()
 	if err != nil {

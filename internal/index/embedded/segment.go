@@ -18,6 +18,7 @@ type segment struct {
 	numDocs uint32
 	sec     [numSections][]byte
 	hashLen uint32
+	lives   []partLives // by partition
 
 	deletes deleteCounters
 }
@@ -77,6 +78,9 @@ func (s *segment) check() error {
 	}
 	if next != s.numDocs {
 		return bad("partition ranges")
+	}
+	if !s.readLives() {
+		return bad("bounds of lives")
 	}
 	return nil
 }

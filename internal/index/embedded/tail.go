@@ -51,6 +51,7 @@ type tailPart struct {
 	thread   []uint32
 	position []int64
 	created  []int64
+	lives    tailLives
 	tags     [][]int64
 	attrs    [][]index.Attribute
 	deleted  []*deleteStamps
@@ -168,6 +169,7 @@ func (t *tail) add(p *index.Prepared) {
 	}
 	part.position = append(part.position, pos)
 	part.created = append(part.created, d.CreatedAt)
+	part.lives.add(&d.Life, doc)
 	part.tags = append(part.tags, d.Tags)
 	part.attrs = append(part.attrs, d.Metadata)
 	if doc%stampChunk == 0 {
@@ -252,6 +254,7 @@ func (t *tail) truncate(docs uint32) {
 		}
 		p.seqs, p.ids, p.sums, p.scope, p.thread = p.seqs[:n], p.ids[:n], p.sums[:n], p.scope[:n], p.thread[:n]
 		p.position, p.created, p.tags, p.attrs = p.position[:n], p.created[:n], p.tags[:n], p.attrs[:n]
+		p.lives.truncate(n)
 		p.forwards = p.forwards[:n]
 		p.forward = p.forward[:0]
 		if n > 0 {

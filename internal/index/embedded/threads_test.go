@@ -282,7 +282,7 @@ func BenchmarkStage(b *testing.B) {
 }
 
 // BenchmarkSearch measures searches of one to three common words over 100,000
-// documents in segments.
+// documents in segments, a tenth of which are expired at 100.
 func BenchmarkSearch(b *testing.B) {
 	w := world{rand.New(rand.NewPCG(1, 1))}
 	ix, err := Open(newFaultFS(), Options{Analyze: words, Version: 1, StoreID: "s"})
@@ -294,7 +294,10 @@ func BenchmarkSearch(b *testing.B) {
 		var changes []index.Change
 		for i := range int64(1000) {
 			d := w.doc(rev*1000 + i + 1)
-			d.Namespace, d.Kind = 1, 1
+			d.Namespace, d.Kind, d.Life = 1, 1, index.Life{}
+			if inShare(d.ID, 100) {
+				d.Life.Expires = 100
+			}
 			changes = append(changes, index.Change{ID: d.ID, Namespace: 1, Kind: 1, Doc: ix.Prepare(d)})
 		}
 		ix.Stage(rev+1, changes)
@@ -306,8 +309,10 @@ func BenchmarkSearch(b *testing.B) {
 	v, _ := ix.View(ix.Revision())
 	defer v.Close()
 	f := index.Filter{Namespace: 1, Kinds: []index.Kind{1}, Scopes: []int64{10, 11, 12}}
-	for n := 1; n <= 3; n++ {
-		b.Run(fmt.Sprintf("words=%d", n), func(b *testing.B) {
+	for n := range 6 {
+		n, now := 1+n%3, int64(n/3*100)
+		b.Run(fmt.Sprintf("words=%d,now=%d", n, now), func(b *testing.B) {
+			f.Now = now
 			var q index.Query
 			for i := range n {
 				q.Groups = append(q.Groups, index.Group{Alternatives: [][]string{{fmt.Sprintf("w%d", 5*i+3)}}})

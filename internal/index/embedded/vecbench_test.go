@@ -97,6 +97,46 @@ const (
 	tag1   = 22
 )
 
+// benchLife lets 1 % of the records expire at 100, and half of them be valid until
+// 200.
+func benchLife(id int64) (l index.Life) {
+	if inShare(id, 10) {
+		l.Expires = 100
+	}
+	if inShare(id, 500) {
+		l.ValidTo = 200
+	}
+	return l
+}
+
+// benchMetadata gives every record a city, a rare one to 1 % and to 0.1 % of them.
+func benchMetadata(id int64) []index.Attribute {
+	city := fmt.Sprint("city ", id%50)
+	switch {
+	case inShare(3*id, 1):
+		city = "Aalen"
+	case inShare(3*id, 11):
+		city = "Ulm"
+	}
+	return []index.Attribute{{Key: "city", Value: index.Value{Type: index.TypeString, String: city}}}
+}
+
+func cityIs(name string) []index.Condition {
+	return []index.Condition{{Key: "city", Op: index.OpEq, Values: []index.Value{{Type: index.TypeString, String: name}}}}
+}
+
+// benchDocument is the record of a vector.
+func benchDocument(id int64) *index.Document {
+	d := &index.Document{ID: id, Namespace: 1, Kind: 1, Scope: 10 + id%3, Life: benchLife(id), Metadata: benchMetadata(id)}
+	for t, per1000 := range map[int64]uint64{tag100: 100, tag10: 10, tag1: 1} {
+		if inShare(id, per1000) {
+			d.Tags = append(d.Tags, t)
+		}
+	}
+	slices.Sort(d.Tags)
+	return d
+}
+
 // build puts n vectors and their records into an index.
 func (c *corpus) build(tb testing.TB, n int, opts Options) *Index {
 	tb.Helper()
@@ -117,13 +157,7 @@ func (c *corpus) buildIn(tb testing.TB, dir string, n int, opts Options) *Index 
 		var changes []index.Change
 		for i := from; i < min(from+batch, n); i++ {
 			id := int64(i + 1)
-			d := &index.Document{ID: id, Namespace: 1, Kind: 1, Scope: 10 + id%3}
-			for t, per1000 := range map[int64]uint64{tag100: 100, tag10: 10, tag1: 1} {
-				if inShare(id, per1000) {
-					d.Tags = append(d.Tags, t)
-				}
-			}
-			slices.Sort(d.Tags)
+			d := benchDocument(id)
 			changes = append(changes, index.Change{ID: id, Namespace: 1, Kind: 1, Doc: ix.Prepare(d)},
 				index.Change{ID: id, Namespace: 1, Kind: 1, Vector: &index.VectorChange{Space: 1, Encoding: index.EncodingSQ8, Scope: d.Scope, Values: c.vector(id, nil)}})
 		}
@@ -216,24 +250,30 @@ func BenchmarkNearest(b *testing.B) {
 				queries[i] = c.vector(int64(10_000_000+i), nil)
 			}
 			for _, bc := range []struct {
-				name    string
-				exact   bool
-				filter  index.Filter
-				per1000 uint64
+				name   string
+				exact  bool
+				limit  int
+				filter index.Filter
 			}{
-				{"exact", true, index.Filter{}, 1000},
-				{"lists", false, index.Filter{}, 1000},
-				{"filter10%", false, index.Filter{Tags: []int64{tag100}}, 100},
-				{"filter1%", false, index.Filter{Tags: []int64{tag10}}, 10},
-				{"filter0.1%", false, index.Filter{Tags: []int64{tag1}}, 1},
+				{"exact", true, 50, index.Filter{}},
+				{"lists", false, 50, index.Filter{}},
+				{"filter10%", false, 50, index.Filter{Tags: []int64{tag100}}},
+				{"filter1%", false, 50, index.Filter{Tags: []int64{tag10}}},
+				{"filter0.1%", false, 50, index.Filter{Tags: []int64{tag1}}},
+				{"where1%", true, 25, index.Filter{Where: cityIs("Ulm")}},
+				{"where0.1%", true, 25, index.Filter{Where: cityIs("Aalen")}},
+				{"expired1%", true, 10, index.Filter{Now: 100}},
+				{"expired1%lists", false, 50, index.Filter{Now: 100}},
+				{"ended50%", true, 10, index.Filter{HasValid: true, ValidAt: 200}},
+				{"ended50%lists", false, 50, index.Filter{HasValid: true, ValidAt: 200}},
 			} {
 				b.Run(bc.name, func(b *testing.B) {
 					f := bc.filter
 					f.Namespace, f.Kinds, f.Scopes = 1, []index.Kind{1}, []int64{10, 11, 12}
-					want := c.truth(queries, n, func(id int64) bool { return inShare(id, bc.per1000) })
+					want := c.truth(queries, n, func(id int64) bool { return modelAccepts(&f, benchDocument(id)) })
 					found := 0
 					for i, q := range queries {
-						res, err := v.Nearest(index.VectorQuery{Space: 1, Values: q, Limit: 50, Exact: bc.exact}, f)
+						res, err := v.Nearest(index.VectorQuery{Space: 1, Values: q, Limit: bc.limit, Exact: bc.exact}, f)
 						if err != nil {
 							b.Fatal(err)
 						}
@@ -243,7 +283,7 @@ func BenchmarkNearest(b *testing.B) {
 					i := 0
 					for b.Loop() {
 						start := cpuTime()
-						if _, err := v.Nearest(index.VectorQuery{Space: 1, Values: queries[i%len(queries)], Limit: 50, Exact: bc.exact}, f); err != nil {
+						if _, err := v.Nearest(index.VectorQuery{Space: 1, Values: queries[i%len(queries)], Limit: bc.limit, Exact: bc.exact}, f); err != nil {
 							b.Fatal(err)
 						}
 						if len(times) < cap(times) {

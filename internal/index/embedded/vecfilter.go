@@ -20,6 +20,8 @@ type vecFilter struct {
 	bits []uint64
 	base int64
 	buf  []uint64 // storage of bits
+	// With passShown: the records that are hidden for their life.
+	hidden idSet
 }
 
 type passMode uint8
@@ -27,17 +29,29 @@ type passMode uint8
 const (
 	passNone  passMode = iota
 	passScope          // those of the scopes
+	passShown          // those of the scopes that are not in hidden
 	passIDs            // those of ids, and of the scopes
 	passSet            // those of bits
 )
 
-// maxBits bounds the range of ids that is kept as bits, 16 MiB of them. Beyond
-// it ids are searched for one by one.
-const maxBits = 1 << 27
+const (
+	// maxBits bounds the range of ids that is kept as bits, 16 MiB of them. Beyond
+	// it ids are searched for one by one.
+	maxBits = 1 << 27
+	// sparseSpan is how many ids there may be for each that is in a set before it
+	// is kept as a list.
+	sparseSpan = 256
+	// hiddenShare: when more than one record in this many is hidden for its life,
+	// it is the others that become a set.
+	hiddenShare = 64
+	// tailHides is the share of a tail's records, one in this many, that is taken
+	// to be hidden when some may be.
+	tailHides = 256
+)
 
 // reset makes the filter pass what lies in scopes.
 func (f *vecFilter) reset(mode passMode, scopes []int64) {
-	*f = vecFilter{mode: mode, scopes: scopes, buf: f.buf}
+	*f = vecFilter{mode: mode, scopes: scopes, buf: f.buf, hidden: idSet{buf: f.hidden.buf, list: f.hidden.list[:0]}}
 }
 
 func (f *vecFilter) none() { f.reset(passNone, nil) }
@@ -53,6 +67,8 @@ func (f *vecFilter) pass(r *run, row uint32) bool {
 	switch f.mode {
 	case passScope:
 		return f.inScope(r, row)
+	case passShown:
+		return f.inScope(r, row) && !f.hidden.has(r.ids[row])
 	case passSet:
 		at := uint64(r.ids[row] - f.base)
 		return at < uint64(len(f.bits))*64 && f.bits[at/64]>>(at%64)&1 != 0
@@ -97,29 +113,40 @@ func (f *vecFilter) inScope(r *run, row uint32) bool {
 // evaluate works a filter out over the records of a kind.
 func (f *vecFilter) evaluate(q *index.VectorQuery, flt *index.Filter, k *searchKind) {
 	f.reset(passScope, flt.Scopes)
-	tails := false
+	tails, hidden := false, 0
 	for _, p := range k.parts {
 		f.total += int(p.hi - p.lo)
 		f.count += p.passing()
 		tails = tails || p.tail != nil
+		hidden += p.filter.life.entries()
+		if p.tf.hides {
+			hidden += 1 + int(p.hi)/tailHides
+		}
 	}
 	extra := len(flt.Tags) > 0 || len(flt.Where) > 0 || len(flt.Threads) > 0 || flt.HasFrom || flt.HasTo
+	if hidden > f.total/hiddenShare {
+		extra = true
+	} else if hidden > 0 && !extra {
+		f.hide(k, hidden)
+	}
 	switch {
 	case f.count == 0:
 		f.none()
 	case q.IDs != nil:
-		f.mode, f.count = passIDs, len(q.IDs)
 		f.ids = q.IDs
-		if extra {
+		switch {
+		case extra:
 			f.ids = f.among(k, q.IDs)
-			f.count = len(f.ids)
+		case f.mode == passShown:
+			f.ids = slices.DeleteFunc(slices.Clone(q.IDs), f.hidden.has)
 		}
+		f.mode, f.count = passIDs, len(f.ids)
 		if f.count == 0 {
 			f.none()
 		}
 	case extra:
 		f.collect(k)
-	case f.count == f.total && tails:
+	case f.mode == passScope && f.count == f.total && tails:
 		// Tails are taken to pass as a whole, which is good enough to choose a
 		// way, but not to leave the test out.
 		f.total++
@@ -204,16 +231,8 @@ func (f *vecFilter) addBits(p *searchPart) {
 // collect turns the records that pass into bits, or into a list when few do or
 // their ids lie far apart.
 func (f *vecFilter) collect(k *searchKind) {
-	low, high := int64(0), int64(-1)
-	for _, p := range k.parts {
-		lo, hi := p.idRange()
-		if high < low {
-			low, high = lo, hi
-		}
-		low, high = min(low, lo), max(high, hi)
-	}
-	span := uint64(high-low) + 1
-	if span > maxBits || uint64(f.count) < span/256 {
+	low, span := k.idSpan()
+	if span > maxBits || uint64(f.count) < span/sparseSpan {
 		f.list(k)
 		if f.mode, f.count = passIDs, len(f.ids); f.count == 0 {
 			f.none()
@@ -221,10 +240,8 @@ func (f *vecFilter) collect(k *searchKind) {
 		return
 	}
 	f.mode, f.base = passSet, low
-	words := int((span + 63) / 64)
-	f.bits = slices.Grow(f.buf[:0], words)[:words]
+	f.bits = zeroBits(f.buf, span)
 	f.buf = f.bits
-	clear(f.bits)
 	f.count = 0
 	for _, p := range k.parts {
 		f.addBits(p)
@@ -249,6 +266,50 @@ func (f *vecFilter) listIDs(k *searchKind) {
 	if f.mode != passIDs {
 		f.list(k)
 	}
+}
+
+// hide makes the filter pass what lies in the scopes and is not hidden for its
+// life, which is about so many records.
+func (f *vecFilter) hide(k *searchKind, about int) {
+	f.mode = passShown
+	low, span := k.idSpan()
+	f.hidden.reset(low, span, about)
+	for _, p := range k.parts {
+		p.eachHidden(f.hidden.add)
+	}
+	f.hidden.done()
+}
+
+// eachHidden calls g with the id of every live record of a part that is hidden
+// for its life.
+func (p *searchPart) eachHidden(g func(id int64)) {
+	if p.tail != nil {
+		for doc := p.lo; doc < p.hi && p.tf.hides; doc++ {
+			if !p.tail.lives.shows(doc, p.tf.f) && !p.deleted(doc) {
+				g(p.id(doc))
+			}
+		}
+		return
+	}
+	p.seg.eachHidden(&p.filter.life, func(doc uint32) {
+		if !p.deleted(doc) {
+			g(p.id(doc))
+		}
+	})
+}
+
+// idSpan gives the least id of a kind's parts and how far it is from there to
+// behind the greatest.
+func (k *searchKind) idSpan() (low int64, span uint64) {
+	high := int64(-1)
+	for _, p := range k.parts {
+		lo, hi := p.idRange()
+		if high < low {
+			low, high = lo, hi
+		}
+		low, high = min(low, lo), max(high, hi)
+	}
+	return low, uint64(high-low) + 1
 }
 
 // idRange gives the least and the greatest id of a part.

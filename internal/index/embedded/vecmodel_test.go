@@ -103,7 +103,11 @@ func (w world) vectorQuery(m *vecModel) index.VectorQuery {
 // answer says that it is exact, else as much, with the right scores.
 func checkNearest(t *testing.T, v index.View, m *vecModel, w world) {
 	t.Helper()
-	q, f := w.vectorQuery(m), w.filter()
+	compareNearest(t, v, m, w.vectorQuery(m), w.filter())
+}
+
+func compareNearest(t *testing.T, v index.View, m *vecModel, q index.VectorQuery, f index.Filter) {
+	t.Helper()
 	got, err := v.Nearest(q, f)
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +161,7 @@ func checkCounts(t *testing.T, v index.View, m *vecModel, w world) {
 		t.Fatalf("space %d: missing %v, want %v", space, got, want[:min(len(want), limit)])
 	}
 	f := w.filter()
+	compareCount(t, v, m.docs, f)
 	var ids []int64
 	var kinds []index.Kind
 	for id, d := range m.docs {

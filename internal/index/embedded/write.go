@@ -21,6 +21,7 @@ type segmentData struct {
 	thread   []uint32
 	position []int64
 	created  []int64
+	bounds   [numBounds][]boundEntry // in any order
 
 	// terms yields each term's key with its postings, ascending; the slices are
 	// the source's until the next step.
@@ -36,7 +37,7 @@ type segmentData struct {
 // renames it to name. The directory is not yet synced.
 func writeSegment(fs FS, name string, d *segmentData) error {
 	return writeSections(fs, name, textForm, func(w *sectionWriter) error {
-		for _, part := range []func(*segmentData) error{w.columns, w.dictionary, w.attributes, w.threads, w.forward} {
+		for _, part := range []func(*segmentData) error{w.columns, w.dictionary, w.attributes, w.threads, w.forward, w.lives} {
 			if err := part(d); err != nil {
 				return err
 			}

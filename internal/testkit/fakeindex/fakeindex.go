@@ -200,10 +200,11 @@ func (v *view) Search(q index.Query, f index.Filter, o index.Options) (index.Res
 	return out, nil
 }
 
-// covers says whether f lets see a document, metadata conditions, tags and times
-// aside.
+// covers says whether f lets see a document, metadata conditions, tags and the time
+// of its making aside.
 func covers(f *index.Filter, d *index.Document) bool {
-	return d.Namespace == f.Namespace && slices.Contains(f.Kinds, d.Kind) && slices.Contains(f.Scopes, d.Scope)
+	return d.Namespace == f.Namespace && slices.Contains(f.Kinds, d.Kind) && slices.Contains(f.Scopes, d.Scope) &&
+		d.Life.Shows(f.Now, f.ValidAt, f.HasValid)
 }
 
 func holdsAny(d *index.Document, q index.Query) bool {
@@ -269,6 +270,16 @@ func (v *view) Adjacent(f index.Filter, ids []int64, _ []index.Kind) [][2]int64 
 		}
 	}
 	return out
+}
+
+// Count implements index.View.
+func (v *view) Count(f index.Filter) (n int64, err error) {
+	for _, d := range v.docs {
+		if covers(&f, d) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // CountVectors implements index.View.
