@@ -39,21 +39,20 @@ func (id *PointID) UnmarshalJSON(data []byte) error {
 // PointHeader is what facts, episodes and procedures have in common. They belong
 // to an agent memory; package agent works with them.
 type PointHeader struct {
-	ID           PointID    `json:"id"`        // the caller's, unique among its kind in the memory
-	RecordID     ID         `json:"record_id"` // the record, as graph views and copies know it
-	Namespace    string     `json:"namespace"`
-	Scope        string     `json:"scope"`
-	Tags         []string   `json:"tags"`
-	Evidence     []Evidence `json:"evidence"`
-	Metadata     Metadata   `json:"metadata"`
-	Thread       string     `json:"thread,omitempty"`
-	Position     *int64     `json:"position,omitempty"`
-	CreatedAtUS  int64      `json:"created_at_us"`           // UTC microseconds, as all times; an episode's is when it happened
-	UpdatedAtUS  int64      `json:"updated_at_us"`           // when anything about it was written last
-	RecordedAtUS int64      `json:"recorded_at_us"`          // when this version of its content was stored
-	ExpiresAtUS  *int64     `json:"expires_at_us,omitempty"` // gone from then on; nil: never
-	Version      int64      `json:"version"`                 // 1 and up; earlier ones are in its history
-	Revision     int64      `json:"revision"`                // the store's at the last write
+	ID           PointID  `json:"id"`        // the caller's, unique among its kind in the memory
+	RecordID     ID       `json:"record_id"` // the record, as graph views and copies know it
+	Namespace    string   `json:"namespace"`
+	Scope        string   `json:"scope"`
+	Tags         []string `json:"tags"`
+	Metadata     Metadata `json:"metadata"`
+	Thread       string   `json:"thread,omitempty"`
+	Position     *int64   `json:"position,omitempty"`
+	CreatedAtUS  int64    `json:"created_at_us"`           // UTC microseconds, as all times; an episode's is when it happened
+	UpdatedAtUS  int64    `json:"updated_at_us"`           // when anything about it was written last
+	RecordedAtUS int64    `json:"recorded_at_us"`          // when this version of its content was stored
+	ExpiresAtUS  *int64   `json:"expires_at_us,omitempty"` // gone from then on; nil: never
+	Version      int64    `json:"version"`                 // 1 and up; earlier ones are in its history
+	Revision     int64    `json:"revision"`                // the store's at the last write
 }
 
 // Fact is a piece of knowledge of an agent memory.
@@ -93,7 +92,7 @@ type procedureData struct {
 func pointOf(p *store.Point) any {
 	head := headerOf(&p.Record)
 	h := PointHeader{
-		ID: PointID(p.Key), RecordID: head.ID, Namespace: head.Namespace, Scope: head.Scope, Tags: head.Tags, Evidence: head.Evidence,
+		ID: PointID(p.Key), RecordID: head.ID, Namespace: head.Namespace, Scope: head.Scope, Tags: head.Tags,
 		Metadata: head.Metadata, Thread: head.Thread, Position: head.Position, CreatedAtUS: head.CreatedAtUS,
 		UpdatedAtUS: head.UpdatedAtUS, RecordedAtUS: p.Recorded, ExpiresAtUS: p.Expires, Version: p.Version, Revision: head.Revision,
 	}

@@ -26,6 +26,9 @@ func (l engineLink) Directory() string { return l.e.dir }
 // Clock implements link.Store.
 func (l engineLink) Clock() int64 { return l.e.lifeNow() }
 
+// Point implements link.Store.
+func (l engineLink) Point(p *store.Point) any { return pointOf(p) }
+
 // PreparePoint implements link.Store.
 func (l engineLink) PreparePoint(p *store.Point, attributes []index.Attribute) *index.Prepared {
 	return l.e.prepare(pointText(p, attributes))

@@ -32,6 +32,9 @@ type Store interface {
 	// Clock is the time that expiry is judged by, in UTC microseconds. It never goes
 	// back.
 	Clock() int64
+	// Point is a stored point as callers get it: a *loci.Fact, a *loci.Episode or a
+	// *loci.Procedure.
+	Point(p *store.Point) any
 	// PreparePoint analyses a point for the index, before the transaction that writes
 	// it. attributes are those of its metadata.
 	PreparePoint(p *store.Point, attributes []index.Attribute) *index.Prepared

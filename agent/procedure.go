@@ -1,0 +1,4 @@
+package agent
+
+// ProceduralMemory keeps procedures: ways to do something, and how well they served.
+type ProceduralMemory struct{ points }

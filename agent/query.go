@@ -1,0 +1,452 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/meta"
+	"github.com/loci-memory/loci/internal/store"
+	"github.com/loci-memory/loci/internal/valid"
+)
+
+// selection is a Selection that was checked.
+type selection struct {
+	where   []index.Condition // what the index knows
+	pairs   []meta.Member     // what has to be compared as JSON, by the truth
+	content *string           // the text that a fact must have
+	tags    []string
+	thread  string
+	validAt *int64
+	// least is a procedure's least confidence.
+	least float64
+}
+
+// check validates a selection.
+func (f *Selection) check() (*selection, error) {
+	out := &selection{validAt: f.AsOfValidUS}
+	members, err := meta.Scan(f.Filter)
+	if err != nil {
+		return nil, errs.Invalid("filter", "%s", err)
+	}
+	for _, m := range members {
+		if strings.HasPrefix(m.Key, reservedPrefix) {
+			return nil, errs.Invalid("filter", "has a key that begins with %q: no metadata has one", reservedPrefix)
+		}
+		if m.Key == contentKey {
+			text, ok := stringOf(m.Value)
+			if !ok {
+				return nil, errs.Invalid("filter", "compares %q with what is no string: it is the point's text", contentKey)
+			}
+			out.content = &text
+			continue
+		}
+		c, exact := pairCondition(m)
+		out.where = append(out.where, c)
+		if !exact {
+			out.pairs = append(out.pairs, m)
+		}
+	}
+	raw := make([]meta.Condition, len(f.Where))
+	for i, c := range f.Where {
+		raw[i] = meta.Condition{Key: c.Key, Op: string(c.Op), Value: c.Value}
+	}
+	where, err := meta.Conditions("where", raw)
+	if err != nil {
+		return nil, err
+	}
+	out.where = append(out.where, where...)
+	if out.tags, err = valid.Tags("tags", f.Tags, loci.MaxTags, loci.MaxTagBytes); err != nil {
+		return nil, err
+	}
+	if f.Thread != nil {
+		if err := valid.Label("thread", *f.Thread, loci.MaxLabelBytes); err != nil {
+			return nil, err
+		}
+		out.thread = *f.Thread
+	}
+	return out, nil
+}
+
+// stringOf is the text of a JSON string.
+func stringOf(raw []byte) (string, bool) {
+	v := meta.Scalar(raw)
+	return v.String, v.Type == index.TypeString
+}
+
+// pairCondition is a pair of a filter as a condition of the index, and whether that
+// says all of it. The index knows that an object or an array is there but not what
+// is in it, and numbers as float64 only.
+func pairCondition(m meta.Member) (c index.Condition, exact bool) {
+	v := meta.Scalar(m.Value)
+	if v.Type == index.TypeOther {
+		return index.Condition{Key: m.Key, Op: index.OpExists}, false
+	}
+	return index.Condition{Key: m.Key, Op: index.OpEq, Values: []index.Value{v}},
+		v.Type != index.TypeNumber || math.Abs(v.Number) < 1<<53 && v.Number == math.Trunc(v.Number) && plainInteger(m.Value)
+}
+
+// plainInteger says whether a number is written as nothing but digits. Of such, below
+// 2^53, no two are one float64; of others there may be, 0.1 and 0.1000000000000000001.
+func plainInteger(raw []byte) bool {
+	return !slices.ContainsFunc(raw, func(c byte) bool { return c != '-' && (c < '0' || c > '9') })
+}
+
+// narrow adds what the index has to know of a selection to a filter; false when
+// nothing can meet it.
+func (f *selection) narrow(tx *store.ReadTx, to *index.Filter) (bool, error) {
+	to.Where = f.where
+	for _, tag := range f.tags {
+		id, ok, err := tx.StringID(tag)
+		if err != nil || !ok {
+			return false, err
+		}
+		to.Tags = append(to.Tags, id)
+	}
+	if f.thread != "" {
+		id, ok, err := tx.StringID(f.thread)
+		if err != nil || !ok {
+			return false, err
+		}
+		to.Threads = []int64{id}
+	}
+	return true, nil
+}
+
+// open says whether a point has to be read to know whether it meets the selection.
+func (f *selection) open() bool { return len(f.pairs) > 0 || f.content != nil || f.least > 0 }
+
+// meets says whether a point meets what the index cannot answer for.
+func (f *selection) meets(p *store.Point) bool {
+	if f.content != nil && p.Content != *f.content || p.Confidence < f.least && p.Kind == store.KindProcedure {
+		return false
+	}
+	if len(f.pairs) == 0 {
+		return true
+	}
+	members, err := meta.Scan(p.Metadata)
+	if err != nil {
+		return false
+	}
+	for _, want := range f.pairs {
+		i := slices.IndexFunc(members, func(m meta.Member) bool { return m.Key == want.Key })
+		if i < 0 || !meta.EqualValues(members[i].Value, want.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// covers says whether a point meets the whole selection at a time.
+func (f *selection) covers(p *store.Point, now int64) bool {
+	at := valueOr(f.validAt, now)
+	if expired(p, now) || p.ValidFrom != nil && at < *p.ValidFrom || p.ValidTo != nil && at >= *p.ValidTo ||
+		f.thread != "" && p.Thread != f.thread || !f.meets(p) {
+		return false
+	}
+	for _, tag := range f.tags {
+		if !slices.Contains(p.Tags, tag) {
+			return false
+		}
+	}
+	if len(f.where) == 0 {
+		return true
+	}
+	attributes := attributesOf(p.Metadata)
+	return !slices.ContainsFunc(f.where, func(c index.Condition) bool { return !index.Match(c, attributes) })
+}
+
+// nearQuery is a query by a vector, checked.
+type nearQuery struct {
+	given    []float32
+	norm     float64   // its length
+	unit     []float32 // the same at length 1, for the index
+	k, skip  int
+	selected *selection
+	exact    bool
+	// full asks for the points themselves, not only for what a hit shows.
+	full bool
+}
+
+// nearHit is a point that answers a query by a vector.
+type nearHit struct {
+	key     uint64
+	score   float64
+	content string
+	point   *store.Point // with full
+}
+
+// checkQuery validates a query by a vector.
+func (s *points) checkQuery(embedding []float32, k *int, offset int, f *Selection) (*nearQuery, error) {
+	if err := s.m.checkVector("embedding", embedding); err != nil {
+		return nil, err
+	}
+	q := &nearQuery{given: embedding, norm: math.Sqrt(dot(embedding, embedding)), skip: offset, exact: true}
+	q.unit = make([]float32, len(embedding))
+	for i, x := range embedding {
+		q.unit[i] = float32(float64(x) / q.norm)
+	}
+	var err error
+	if q.k, err = checkLimit("k", k, defaultK); err != nil {
+		return nil, err
+	}
+	if offset < 0 {
+		return nil, errs.Invalid("offset", "must not be below 0, not %d", offset)
+	}
+	q.selected, err = f.check()
+	return q, err
+}
+
+// dot is the inner product of two vectors. It is worked out in full precision, since
+// scores decide the order of points that lie close together.
+func dot(a, b []float32) float64 {
+	var s0, s1, s2, s3 float64
+	b = b[:len(a)]
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		s0 += float64(a[i]) * float64(b[i])
+		s1 += float64(a[i+1]) * float64(b[i+1])
+		s2 += float64(a[i+2]) * float64(b[i+2])
+		s3 += float64(a[i+3]) * float64(b[i+3])
+	}
+	for ; i < len(a); i++ {
+		s0 += float64(a[i]) * float64(b[i])
+	}
+	return s0 + s1 + s2 + s3
+}
+
+// query answers a query by a vector.
+func (s *points) query(ctx context.Context, call string, q *nearQuery) (hits []nearHit, err error) {
+	op := s.name(call)
+	leave, err := s.m.link.Enter(op)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	err = s.m.link.Pair(ctx, func(tx *store.ReadTx, view index.View) error {
+		r := nearRun{s: s, tx: tx, view: view, q: q, now: s.m.link.Clock()}
+		if r.row, err = s.m.row(tx); err != nil {
+			return err
+		}
+		if r.space, err = tx.Space(r.row.Space); err != nil || r.space == nil {
+			return err
+		}
+		hits, err = r.run(ctx)
+		return err
+	})
+	return hits, errs.WithOp(op, err)
+}
+
+// nearRun is a query by a vector on its snapshot.
+type nearRun struct {
+	s     *points
+	tx    *store.ReadTx
+	view  index.View // nil: no index is usable
+	q     *nearQuery
+	row   *store.AgentMemory
+	space *store.Space
+	now   int64
+
+	filter index.Filter
+	room   []float32
+	// off is the most that the index's score of a point was off so far.
+	off float64
+	// best are the exact scores of the best points so far, at most as many as are
+	// wanted.
+	best []float64
+}
+
+// run finds the hits. The index gives candidates by a coarser score, more of them
+// than are wanted; these are scored by the vectors in the truth until no other can
+// be among the best any more. Where that takes more candidates, or some do not meet
+// the selection, it asks for more.
+func (r *nearRun) run(ctx context.Context) ([]nearHit, error) {
+	if r.view == nil {
+		return r.scan(ctx)
+	}
+	r.filter = index.Filter{
+		Namespace: r.row.NamespaceID, Kinds: []index.Kind{index.Kind(r.s.kind)}, Scopes: []int64{r.row.Place(r.s.kind)},
+		Now: r.now, HasValid: true, ValidAt: valueOr(r.q.selected.validAt, r.now),
+	}
+	if some, err := r.q.selected.narrow(r.tx, &r.filter); err != nil || !some {
+		return nil, err
+	}
+	wanted := r.q.k + r.q.skip
+	for window := wanted + wanted/2 + extraCandidates; ; window *= 4 {
+		res, err := r.view.Nearest(index.VectorQuery{Space: r.space.ID, Values: r.q.unit, Limit: window, Exact: r.q.exact}, r.filter)
+		if err != nil {
+			return r.scan(ctx)
+		}
+		hits, whole, err := r.rescore(res.Hits, wanted)
+		if err != nil {
+			return nil, err
+		}
+		if whole || len(res.Hits) < window || ctx.Err() != nil {
+			return r.page(hits), ctx.Err()
+		}
+	}
+}
+
+// extraCandidates are asked for beyond what is wanted, since the index's order is
+// not quite that of the exact scores.
+const extraCandidates = 10
+
+// certainty is how many times the most that any score was off so far the scores of
+// others are taken to be off at most.
+const certainty = 4
+
+// rescore scores candidates exactly, in the index's order; whole says that no other
+// point can be among the best.
+func (r *nearRun) rescore(candidates []index.VectorHit, wanted int) (hits []nearHit, whole bool, err error) {
+	r.best, r.off = r.best[:0], rounding
+	for i, c := range candidates {
+		// The first few are scored whatever comes, to see how far scores are off.
+		if i >= min(wanted, leastScored) && len(r.best) >= wanted && float64(c.Score)+certainty*r.off < r.best[0] {
+			return hits, true, nil
+		}
+		hit, ok, err := r.hit(c.ID)
+		if err != nil {
+			return nil, false, err
+		}
+		if !ok {
+			continue
+		}
+		r.off = max(r.off, math.Abs(hit.score-float64(c.Score)))
+		hits = append(hits, hit)
+		r.keep(hit.score, wanted)
+	}
+	return hits, false, nil
+}
+
+// rounding is how far off a score of single precision may be.
+const rounding = 1e-6
+
+// leastScored is how many candidates are scored before their scores are taken to
+// show how far the index's are off.
+const leastScored = 8
+
+// keep counts a score among the best, a heap with the least on top.
+func (r *nearRun) keep(score float64, wanted int) {
+	if len(r.best) < wanted {
+		r.best = append(r.best, score)
+		for i := len(r.best) - 1; i > 0 && r.best[i] < r.best[(i-1)/2]; i = (i - 1) / 2 {
+			r.best[i], r.best[(i-1)/2] = r.best[(i-1)/2], r.best[i]
+		}
+		return
+	}
+	if score <= r.best[0] {
+		return
+	}
+	r.best[0] = score
+	for i := 0; ; {
+		c := 2*i + 1
+		if c+1 < len(r.best) && r.best[c+1] < r.best[c] {
+			c++
+		}
+		if c >= len(r.best) || r.best[i] <= r.best[c] {
+			return
+		}
+		r.best[i], r.best[c] = r.best[c], r.best[i]
+		i = c
+	}
+}
+
+// hit reads and scores a point; false when it does not meet the selection.
+func (r *nearRun) hit(id int64) (hit nearHit, ok bool, err error) {
+	shown, ok, err := r.tx.PointHit(r.space.ID, id, r.room)
+	if err != nil || !ok {
+		return hit, false, err
+	}
+	r.room = shown.Vector
+	if len(shown.Vector) != len(r.q.unit) || !(shown.Norm > 0) {
+		return hit, false, nil
+	}
+	hit = nearHit{key: shown.Key, content: shown.Content, score: min(max(dot(r.q.given, shown.Vector)/(r.q.norm*shown.Norm), -1), 1)}
+	if !r.q.full && !r.q.selected.open() {
+		return hit, true, nil
+	}
+	if hit.point, err = r.tx.Point(id); err != nil || hit.point == nil {
+		return hit, false, err
+	}
+	return hit, r.q.selected.meets(hit.point), nil
+}
+
+// page sorts the hits and cuts out those that are asked for.
+func (r *nearRun) page(hits []nearHit) []nearHit {
+	slices.SortFunc(hits, func(a, b nearHit) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.key, b.key))
+	})
+	hits = hits[min(r.q.skip, len(hits)):]
+	return hits[:min(r.q.k, len(hits))]
+}
+
+// scan is run without an index: it goes through all points.
+func (r *nearRun) scan(ctx context.Context) ([]nearHit, error) {
+	var hits []nearHit
+	for after := (*uint64)(nil); ; {
+		found, err := r.tx.PointsAfter(r.row.Place(r.s.kind), r.now, after, loci.MaxPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range found {
+			after = &p.Key
+			if !r.q.selected.covers(p, r.now) {
+				continue
+			}
+			hit, ok, err := r.hit(p.ID)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				hits = append(hits, hit)
+			}
+		}
+		if len(found) < loci.MaxPage {
+			return r.page(hits), nil
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// QueryHits gives the facts whose vectors lie nearest to one, among those that are
+// current: the whole of them are compared, unless Approximate is set. Scores are
+// cosines, best first, ties by ascending id. Pages at successive offsets are disjoint
+// and together what one page would be.
+func (s *SemanticMemory) QueryHits(ctx context.Context, req QueryRequest) (*Hits, error) {
+	q, err := s.checkQuery(req.Embedding, req.K, req.Offset, &req.Selection)
+	if err != nil {
+		return nil, errs.WithOp(s.name("query"), err)
+	}
+	q.exact = !req.Approximate
+	found, err := s.query(ctx, "query", q)
+	if err != nil {
+		return nil, err
+	}
+	out := &Hits{Hits: make([]Hit, len(found))}
+	for i, h := range found {
+		out.Hits[i] = Hit{ID: loci.PointID(h.key), Score: h.score, Content: h.content}
+	}
+	return out, nil
+}
+
+// Query gives the k current facts whose vectors lie nearest to one.
+func (s *SemanticMemory) Query(ctx context.Context, embedding []float32, k int) ([]Hit, error) {
+	return s.QueryFiltered(ctx, embedding, k, nil, 0)
+}
+
+// QueryFiltered is Query for facts whose metadata holds every pair of filter, a JSON
+// object, leaving out the first offset of them.
+func (s *SemanticMemory) QueryFiltered(ctx context.Context, embedding []float32, k int, filter loci.Metadata, offset int) ([]Hit, error) {
+	hits, err := s.QueryHits(ctx, QueryRequest{Embedding: embedding, K: &k, Offset: offset, Selection: Selection{Filter: filter}})
+	if err != nil {
+		return nil, err
+	}
+	return hits.Hits, nil
+}
