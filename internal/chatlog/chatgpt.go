@@ -136,12 +136,12 @@ func (c *gptConversation) mapping(w *walker) error {
 func (c *gptConversation) branch() []int {
 	var path []int
 	seen := make([]bool, len(c.nodes))
-	at, ok := c.byName[c.current.text]
+	at, ok := c.find(c.current)
 	if ok {
 		for ok && !seen[at] {
 			seen[at] = true
 			path = append(path, at)
-			at, ok = c.byName[c.nodes[at].Parent.text]
+			at, ok = c.find(c.nodes[at].Parent)
 		}
 		for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
 			path[i], path[j] = path[j], path[i]
@@ -156,7 +156,7 @@ func (c *gptConversation) branch() []int {
 		path = append(path, at)
 		next := -1
 		for _, child := range c.nodes[at].Children {
-			if i, ok := c.byName[child.text]; ok && !seen[i] {
+			if i, ok := c.find(child); ok && !seen[i] {
 				next = i
 			}
 		}
@@ -165,12 +165,18 @@ func (c *gptConversation) branch() []int {
 	return path
 }
 
+// find looks for a node. The empty name stands for none.
+func (c *gptConversation) find(name value) (int, bool) {
+	i, ok := c.byName[name.text]
+	return i, ok && name.text != ""
+}
+
 // root is where a conversation without a current node begins: the first node
 // without a parent, or else the first whose parent is not there, or the first.
 func (c *gptConversation) root() int {
 	orphan := 0
 	for i := len(c.nodes) - 1; i >= 0; i-- {
-		if _, ok := c.byName[c.nodes[i].Parent.text]; !ok {
+		if _, ok := c.find(c.nodes[i].Parent); !ok {
 			orphan = i
 		}
 	}

@@ -190,6 +190,8 @@ func TestErrors(t *testing.T) {
 		{"truncated line", "{\"role\":\"user\",\"content\":\"a\"}\n\n{\"role\":\"us", JSONL, Limits{}, "line 3: the JSON ends in the middle"},
 		{"broken line", "{\"role\":\"user\",\"secret\"}", JSONL, Limits{}, "line 1: byte 24 of it"},
 		{"no object", "\n[]", JSONL, Limits{}, "line 2: this must be an object"},
+		{"several lines", "{\n\"role\":\"user\"\n}", JSONL, Limits{}, "line 1: the JSON ends in the middle"},
+		{"array in several lines", "[\n{}]", JSONL, Limits{}, "line 1: this must be an object"},
 		{"null", "null", JSONL, Limits{}, "line 1: this must be an object"},
 		{"no role", `{"content":"a"}`, JSONL, Limits{}, "line 1: a message needs a role"},
 		{"no content", `{"role":"user"}`, JSONL, Limits{}, "line 1: a message needs content or text"},
@@ -272,6 +274,33 @@ func TestOthersErrors(t *testing.T) {
 type silent struct{}
 
 func (silent) Read([]byte) (int, error) { return 0, nil }
+
+// TestExactLimits are met by what is as long as it may be, and not by a byte more.
+func TestExactLimits(t *testing.T) {
+	conv := `{"mapping":{"a":{"message":{"author":{"role":"user"},"content":{"parts":["hi"]}}}}}`
+	line := `{"role":"user","content":"hi"}`
+	for _, test := range []struct {
+		in     string
+		format Format
+		limits Limits
+		ok     bool
+	}{
+		{"[" + conv + ",\n" + conv + "]", ChatGPT, Limits{MaxConversationBytes: int64(len(conv))}, true},
+		{conv + conv, ChatGPT, Limits{MaxConversationBytes: int64(len(conv))}, true},
+		{"[" + conv + "]", ChatGPT, Limits{MaxConversationBytes: int64(len(conv)) - 1}, false},
+		{conv, ChatGPT, Limits{MaxConversationBytes: int64(len(conv)) - 1}, false},
+		{line + "\n" + line, JSONL, Limits{MaxLineBytes: len(line), MaxMessages: 2, MaxThreads: 1, MaxMessageBytes: 2}, true},
+		{line + "\n", JSONL, Limits{MaxLineBytes: len(line) - 1}, false},
+		{line, JSONL, Limits{MaxLineBytes: len(line) - 1}, false},
+		{line, JSONL, Limits{MaxMessageBytes: 1}, false},
+	} {
+		for _, in := range []io.Reader{strings.NewReader(test.in), iotest.OneByteReader(strings.NewReader(test.in))} {
+			if _, err := Read(in, test.format, test.limits, func(Message) error { return nil }); (err == nil) != test.ok {
+				t.Errorf("%.40q with %+v: %v", test.in, test.limits, err)
+			}
+		}
+	}
+}
 
 func TestCutLong(t *testing.T) {
 	in := `{"role":"user","content":"潮汐潮汐","title":"` + strings.Repeat("题", 200) + `"}` + "\n" + `{"role":"user","content":"    a"}`

@@ -37,7 +37,7 @@ type walker struct {
 func (r *reader) export(src *source, fresh func() conversation) error {
 	w := &walker{r: r, src: src, dec: json.NewDecoder(src), fresh: fresh}
 	for first := true; ; first = false {
-		w.startsHere()
+		w.startsAt(w.dec.InputOffset())
 		tok, err := w.dec.Token()
 		switch {
 		case err != nil && errors.Is(err, io.EOF) && !first:
@@ -67,17 +67,16 @@ func (w *walker) where() string {
 	return fmt.Sprintf("conversation %d, near byte %d", w.count, w.src.base+w.value)
 }
 
-// startsHere gives the next conversation all of its room.
-func (w *walker) startsHere() {
-	w.begin = w.dec.InputOffset()
-	w.value = w.begin
+// startsAt gives a conversation that begins there all of its room.
+func (w *walker) startsAt(offset int64) {
+	w.begin, w.value = offset, offset
 	w.src.until = w.begin + w.r.limits.MaxConversationBytes
 }
 
 // list reads the conversations of an array that has begun.
 func (w *walker) list() error {
 	for {
-		w.startsHere()
+		w.startsAt(w.dec.InputOffset())
 		if !w.dec.More() {
 			break
 		}
@@ -96,6 +95,7 @@ func (w *walker) list() error {
 // them.
 func (w *walker) object(top bool) error {
 	w.count++
+	w.startsAt(w.dec.InputOffset() - int64(len("{")))
 	c, holder := w.fresh(), false
 	for w.dec.More() {
 		name, err := w.name()
@@ -113,7 +113,7 @@ func (w *walker) object(top bool) error {
 			if err := w.list(); err != nil {
 				return err
 			}
-			w.startsHere()
+			w.startsAt(w.dec.InputOffset())
 			continue
 		}
 		if err := c.field(w, name); err != nil {
@@ -195,7 +195,7 @@ func (w *walker) broken(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errs.Invalid("", "the input ends in the middle of it; it may have been cut short")
 	}
-	return malformed(err, 0)
+	return malformed(err, false)
 }
 
 // exportTime reads a time of an export. Nobody can mend one there, so it is only

@@ -56,12 +56,12 @@ func (r *reader) jsonl(src *source) error {
 }
 
 func (r *reader) jsonlLine(text []byte) error {
+	if text[0] != '{' {
+		return errs.Invalid("", "this must be an object")
+	}
 	var line jsonlLine
 	if err := json.Unmarshal(text, &line); err != nil {
-		return malformed(err, int64(len(text)))
-	}
-	if text[0] != '{' { // encoding/json takes null for any object
-		return errs.Invalid("", "this must be an object")
+		return malformed(err, true)
 	}
 	if line.Messages == nil {
 		thread, err := firstID("the id of the conversation", line.Thread, line.ConversationID, line.SessionID)

@@ -178,16 +178,17 @@ func located(where string, err error) error {
 	return errs.Wrap(errs.Validation, err, "%s", where)
 }
 
-// malformed says what is wrong with a JSON value without repeating it.
-func malformed(err error, size int64) error {
+// malformed says what is wrong with a JSON value, which may be a line, without
+// repeating it.
+func malformed(err error, line bool) error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		if e.Error() == "unexpected end of JSON input" { // the offset is no different
-			return errs.Invalid("", "the JSON ends in the middle; the input may have been cut short")
+		switch {
+		case !line: // the offset is not that of the input
+			return errs.Invalid("", "this is not JSON")
+		case e.Error() == "unexpected end of JSON input": // nothing else tells it
+			return errs.Invalid("", "the JSON ends in the middle; the input may have been cut short, or an object takes several lines")
 		}
-		if size > 0 {
-			return errs.Invalid("", "byte %d of it does not belong into JSON", e.Offset)
-		}
-		return errs.Invalid("", "this is not JSON")
+		return errs.Invalid("", "byte %d of it does not belong into JSON", e.Offset)
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		what := "an object"

@@ -47,6 +47,7 @@ func TestChatGPTTree(t *testing.T) {
 		{"its own child", gptTree("", "a - a"), "a", 0},
 		{"two roots", gptTree("", "a - -", "b - -"), "a", 1},
 		{"the same name twice", gptTree("a", "a - b", "b a -", "a - -"), "a", 1},
+		{"a node without a name", strings.ReplaceAll(gptTree("", "r - a", "a r -", "E - -"), `"E":`, `"":`), "r a", 1},
 		{"nothing", gptTree("a"), "", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
