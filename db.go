@@ -32,6 +32,10 @@ type Options struct {
 	// NoBackgroundEmbedding leaves records without vectors until Sync is called.
 	// By default the background embeds them while an embedder is bound.
 	NoBackgroundEmbedding bool
+	// NoBackgroundSweep leaves expired points of agent memories in the file, where
+	// nobody sees them, until AutoExpire is called, and points that a whole memory
+	// was replaced by others of likewise. By default the background removes them.
+	NoBackgroundSweep bool
 	// Progress is told how many bytes of how many Restore has copied; nil for
 	// none.
 	Progress func(done, total int64)

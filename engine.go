@@ -104,7 +104,9 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 	e.goTask(e.pruneLoop)
 	e.sweeps.wake = make(chan struct{}, 1)
 	e.sweeps.due.Store(math.MaxInt64)
-	e.goTask(e.sweepLoop)
+	if !opts.NoBackgroundSweep {
+		e.goTask(e.sweepLoop)
+	}
 	if going := e.store.Going(); len(going) > 0 {
 		e.goTask(func() { e.removeVectors(going) })
 	}
