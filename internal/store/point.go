@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"strconv"
 	"strings"
 )
 
@@ -87,19 +89,37 @@ func (k Kind) IsPoint() bool { return k >= KindFact && k <= KindProcedure }
 // character.
 const placeMark = "\x01"
 
-// placeName names a place.
-func placeName(generation int64, k Kind, scope string) string {
-	return placeMark + itoa(generation) + "/" + itoa(int64(k)) + "/" + scope
+// A placeName says whose place something is. The memory's id is in it because two
+// namespaces may have a scope of one name, and a place belongs to one memory alone.
+type placeName struct {
+	memory, generation int64
+	kind               Kind
+	scope              string // the memory's
+}
+
+func (n placeName) String() string {
+	return placeMark + itoa(n.memory) + "/" + itoa(n.generation) + "/" + itoa(int64(n.kind)) + "/" + n.scope
+}
+
+// placeOf reads the name of a place; false when it is none.
+func placeOf(name string) (n placeName, ok bool) {
+	rest, marked := strings.CutPrefix(name, placeMark)
+	parts := strings.SplitN(rest, "/", 4)
+	if !marked || len(parts) != 4 {
+		return n, false
+	}
+	memory, err1 := strconv.ParseInt(parts[0], 10, 64)
+	generation, err2 := strconv.ParseInt(parts[1], 10, 64)
+	kind, err3 := strconv.ParseUint(parts[2], 10, 8)
+	n = placeName{memory, generation, Kind(kind), parts[3]}
+	return n, errors.Join(err1, err2, err3) == nil && n.kind.IsPoint() && n.String() == name
 }
 
 // scopeOfPlace is the scope of the memory that a place belongs to; a scope that
 // is none stays as it is.
 func scopeOfPlace(name string) string {
-	if !strings.HasPrefix(name, placeMark) {
-		return name
-	}
-	if parts := strings.SplitN(name, "/", 3); len(parts) == 3 {
-		return parts[2]
+	if n, ok := placeOf(name); ok {
+		return n.scope
 	}
 	return name
 }

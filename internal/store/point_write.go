@@ -94,8 +94,7 @@ func (tx *WriteTx) AddPointEdge(place int64, e *PointEdge) (err error) {
 		return err
 	}
 	tx.Change()
-	e.ID = tx.w.next.nextID
-	tx.w.next.nextID++
+	e.ID = tx.NewID()
 	st, err := tx.stmt(sqlAddPointEdge)
 	if err != nil {
 		return err
@@ -153,13 +152,12 @@ func (tx *WriteTx) AddAgentMemory(m *AgentMemory) (err error) {
 	if m.ScopeID, err = tx.intern(m.Scope); err != nil {
 		return err
 	}
+	m.ID = tx.ownID(m.ID)
 	for k := KindFact; k <= KindProcedure; k++ {
 		if m.Places[k-KindFact], err = tx.newPlace(m, k); err != nil {
 			return err
 		}
 	}
-	m.ID = tx.w.next.nextID
-	tx.w.next.nextID++
 	st, err := tx.stmt(sqlAddAgentMemory)
 	if err != nil {
 		return err
@@ -182,7 +180,7 @@ func (tx *WriteTx) AddAgentMemory(m *AgentMemory) (err error) {
 func (tx *WriteTx) newPlace(m *AgentMemory, k Kind) (int64, error) {
 	tx.Change()
 	m.Generation++
-	return tx.intern(placeName(m.Generation, k, m.Scope))
+	return tx.intern(placeName{m.ID, m.Generation, k, m.Scope}.String())
 }
 
 // UpdateAgentMemory writes an agent memory's places, counters and settings.
