@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"slices"
 
 	"github.com/loci-memory/loci/internal/errs"
@@ -165,26 +166,61 @@ func (s *session) FreePointKey(place int64) (uint64, error) {
 }
 
 // RecentPoints gives the points of a place that are not expired at now and
-// happened after since, the latest first.
-func (s *session) RecentPoints(place, now, since int64, limit int) ([]*Point, error) {
-	return s.points(sqlPointsRecent, place, now, since, int64(limit))
+// happened at a time or later, the latest first, ties by descending key.
+func (s *session) RecentPoints(place, now, from int64, limit int) ([]*Point, error) {
+	return s.points(sqlPointsRecent, place, now, from, int64(limit))
 }
 
 // PointsBetween gives the points of a place that are not expired at now and
 // happened from a time on and before another, the earliest first, ties by key,
 // behind the point of a time and key if after is not nil.
 func (s *session) PointsBetween(place, now, from, to int64, after *PointTime, limit int) ([]*Point, error) {
-	at, key := int64(-1<<63), int64(-1<<63)
-	if after != nil {
-		at, key = after.At, orderedKey(after.Key)
+	at, key := from, int64(math.MinInt64)
+	if after != nil && after.At >= from {
+		if at, key = after.At, orderedKey(after.Key); key < math.MaxInt64 {
+			key++
+		} else if at < math.MaxInt64 {
+			at, key = at+1, math.MinInt64
+		} else {
+			return nil, nil
+		}
 	}
-	return s.points(sqlPointsBetween, place, now, from, to, at, key, int64(limit))
+	// The first bound is what the index is entered with.
+	return s.points(sqlPointsBetween, place, now, at, to, at, key, int64(limit))
 }
 
 // PointTime is a place in the order of time.
 type PointTime struct {
 	At  int64
 	Key uint64
+}
+
+// PointInThread gives the point of a kind that holds a position of a thread in a
+// place, expired or not; nil when it is free.
+func (s *session) PointInThread(namespace, place int64, k Kind, thread string, position int64) (*Point, error) {
+	id, ok, err := s.StringID(thread)
+	if err != nil || !ok {
+		return nil, err
+	}
+	held, err := s.points(sqlThreadHolder, namespace, place, int64(k), id, position)
+	if err != nil || len(held) == 0 {
+		return nil, err
+	}
+	return held[0], nil
+}
+
+// LastInThread is the last position of a thread that a point of a kind holds in a
+// place, expired or not; false when none holds any.
+func (s *session) LastInThread(namespace, place int64, k Kind, thread string) (position int64, ok bool, err error) {
+	id, ok, err := s.StringID(thread)
+	if err != nil || !ok {
+		return 0, false, err
+	}
+	found, err := s.ids(sqlThreadLast, namespace, place, int64(k), id)
+	if err != nil || len(found) == 0 {
+		return 0, false, err
+	}
+	return found[0], true, nil
 }
 
 // ExpiredPoints gives points of any place that are expired at now, those that are

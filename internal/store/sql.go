@@ -323,6 +323,7 @@ const (
 	sqlCountPoints
 	sqlPointsRecent
 	sqlPointsBetween
+	sqlThreadLast
 	sqlExpiredPoints
 	sqlNextExpiry
 	sqlPointsBelow

@@ -127,10 +127,12 @@ func addAgentStatements(all *[statementCount]string) {
 	all[sqlGreatestPoint] = "SELECT point_key FROM points WHERE place = $1 ORDER BY point_key DESC LIMIT 1"
 	all[sqlPointKeysFrom] = "SELECT point_key FROM points WHERE place = $1 AND point_key >= $2 ORDER BY point_key LIMIT $3"
 	all[sqlCountPoints] = "SELECT count(*) FROM points WHERE place = $1 AND " + live
-	all[sqlPointsRecent] = "SELECT id FROM points WHERE place = $1 AND " + live + ` AND happened_at > $3
+	all[sqlPointsRecent] = "SELECT id FROM points WHERE place = $1 AND " + live + ` AND happened_at >= $3
 		ORDER BY happened_at DESC, point_key DESC LIMIT $4`
 	all[sqlPointsBetween] = "SELECT id FROM points WHERE place = $1 AND " + live + ` AND happened_at >= $3 AND happened_at < $4
-		AND (happened_at, point_key) > ($5, $6) ORDER BY happened_at, point_key LIMIT $7`
+		AND (happened_at, point_key) >= ($5, $6) ORDER BY happened_at, point_key LIMIT $7`
+	all[sqlThreadLast] = `SELECT position FROM records WHERE namespace_id = $1 AND scope_id = $2 AND kind = $3 AND thread_id = $4
+		AND position IS NOT NULL ORDER BY position DESC LIMIT 1`
 	all[sqlExpiredPoints] = "SELECT id FROM points WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2"
 	all[sqlNextExpiry] = "SELECT expires_at FROM points WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1"
 	all[sqlPointsBelow] = `SELECT id FROM points WHERE place = $1 AND confidence < $2 AND uses > 0 ORDER BY point_key LIMIT $3`
