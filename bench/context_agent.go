@@ -19,9 +19,9 @@ const (
 	agentNamespace = "bench-agent"
 )
 
-// agent is a simulated agent with two hosts: one keeps its window by the context
+// simulated is a simulated agent with two hosts: one keeps its window by the context
 // store, the other fills it by relevance at every step. Both have the same pages.
-type agent struct {
+type simulated struct {
 	*contextRun
 	db     *loci.DB
 	out    *SessionReport
@@ -58,7 +58,7 @@ func (s sessionStep) String() string {
 	return "no operation"
 }
 
-func (a *agent) run() (*sessionLog, error) {
+func (a *simulated) run() (*sessionLog, error) {
 	if err := a.begin(); err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func isCore(core [][]byte, id string) bool {
 }
 
 // begin gives the agent its rules, its goal and what it knows.
-func (a *agent) begin() (err error) {
+func (a *simulated) begin() (err error) {
 	if a.loci, err = pager.Open(a.ctx, a.db, pager.Config{Scope: pager.Scope{agentNamespace, "window"}, Budget: &a.out.Budget}); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (a *agent) begin() (err error) {
 }
 
 // topic draws the words of a topic: neither the commonest nor rare ones.
-func (a *agent) topic() []string {
+func (a *simulated) topic() []string {
 	var words []string
 	for len(words) < topicWords {
 		rank := a.random.between(300, 6000)
@@ -171,12 +171,12 @@ func (a *agent) topic() []string {
 }
 
 // size is the size of a document or a tool result in bytes.
-func (a *agent) size() int {
+func (a *simulated) size() int {
 	return max(150, min(a.out.Budget/4, int(a.random.logNormal(700, 0.6))))
 }
 
 // text makes sentences in which every fifth word is one of the topic.
-func (a *agent) text(topic []string, size int) string {
+func (a *simulated) text(topic []string, size int) string {
 	var b strings.Builder
 	for b.Len() < size {
 		if b.Len() > 0 {
@@ -200,7 +200,7 @@ func (a *agent) text(topic []string, size int) string {
 }
 
 // write writes a page for both hosts.
-func (a *agent) write(id string, tier pager.Tier, title, content string) error {
+func (a *simulated) write(id string, tier pager.Tier, title, content string) error {
 	req := pager.WriteRequest{PageID: id, Tier: tier, Title: title, Content: content}
 	if v := a.version[id]; v > 0 {
 		req.ExpectedVersion = &v
@@ -210,7 +210,7 @@ func (a *agent) write(id string, tier pager.Tier, title, content string) error {
 
 // send sends a write to both stores. For the naive host every page is found the
 // same way, so that all of them lie in the archive.
-func (a *agent) send(req pager.WriteRequest) error {
+func (a *simulated) send(req pager.WriteRequest) error {
 	out, err := write(a.ctx, a.loci, req)
 	if err != nil {
 		return err
@@ -223,7 +223,7 @@ func (a *agent) send(req pager.WriteRequest) error {
 }
 
 // step is what the agent does at one step.
-func (a *agent) step(n int) error {
+func (a *simulated) step(n int) error {
 	if n == a.until {
 		if err := a.newTask(n); err != nil {
 			return err
@@ -261,10 +261,10 @@ func (a *agent) step(n int) error {
 	return nil
 }
 
-func (a *agent) chance(percent int) bool { return a.random.below(100) < percent }
+func (a *simulated) chance(percent int) bool { return a.random.below(100) < percent }
 
 // newTask begins a task. Every third one comes with another goal.
-func (a *agent) newTask(n int) error {
+func (a *simulated) newTask(n int) error {
 	a.task, a.until = a.topics[a.random.below(len(a.topics))], n+a.random.between(12, 20)
 	if a.tasks++; a.tasks%3 == 0 {
 		a.did.rewrote = true
@@ -275,7 +275,7 @@ func (a *agent) newTask(n int) error {
 	return a.recall()
 }
 
-func (a *agent) toolResult(n int) error {
+func (a *simulated) toolResult(n int) error {
 	a.did.working = true
 	id := fmt.Sprintf("result-%03d", n)
 	content := a.text(a.task, a.size())
@@ -285,7 +285,7 @@ func (a *agent) toolResult(n int) error {
 
 // question is what the step is about: words of the task and of what was read
 // last.
-func (a *agent) question() string {
+func (a *simulated) question() string {
 	words := slices.Clone(a.task[:5])
 	for i := range min(3, len(a.last)) {
 		words = append(words, a.last[(i*7)%len(a.last)])
@@ -293,7 +293,7 @@ func (a *agent) question() string {
 	return strings.Join(words, " ")
 }
 
-func (a *agent) recall() error {
+func (a *simulated) recall() error {
 	a.did.working = true
 	_, err := a.loci.Recall(a.ctx, pager.RecallRequest{SearchRequest: pager.SearchRequest{Query: a.question()}, Publish: new(false)})
 	return err
@@ -301,7 +301,7 @@ func (a *agent) recall() error {
 
 // pin pins a page, for which the oldest one that was pinned goes once there are
 // four.
-func (a *agent) pin(id string) error {
+func (a *simulated) pin(id string) error {
 	if slices.Contains(a.pinned, id) {
 		return nil
 	}
@@ -319,7 +319,7 @@ func (a *agent) pin(id string) error {
 
 // row adds a row to the outline, and folds it when it has become long for the
 // budget.
-func (a *agent) row(n int) error {
+func (a *simulated) row(n int) error {
 	id := fmt.Sprintf("row-%03d", n)
 	a.did.appended = true
 	if err := a.send(pager.WriteRequest{PageID: id, Title: fmt.Sprintf("step %d", n), Content: a.text(a.task, 500),
@@ -344,7 +344,7 @@ func (a *agent) row(n int) error {
 }
 
 // tick tells the policy of a turn.
-func (a *agent) tick(turn int64) error {
+func (a *simulated) tick(turn int64) error {
 	out, err := a.loci.PolicyTick(a.ctx, pager.PolicyTickRequest{TurnID: &turn})
 	if err != nil {
 		return err
@@ -358,14 +358,14 @@ func (a *agent) tick(turn int64) error {
 
 // tell tells the context store of a call of the model, by which it judges the
 // provider's cache warm. How the tokens were billed does not matter for that.
-func (a *agent) tell(step, textBytes int) error {
+func (a *simulated) tell(step, textBytes int) error {
 	_, err := a.loci.RecordUsage(a.ctx, pager.RecordUsageRequest{InputTokens: int64(1 + textBytes/4), Step: new(int64(step))})
 	return err
 }
 
 // found gives the ids of what a search for a question finds in the archive of
 // the naive host.
-func (a *agent) found(question string) ([]string, error) {
+func (a *simulated) found(question string) ([]string, error) {
 	out, err := a.naive.Search(a.ctx, pager.SearchRequest{Query: question, Limit: new(50)})
 	if err != nil {
 		return nil, err

@@ -172,7 +172,7 @@ func (r *contextRun) recallKind(db *loci.DB, cs *pager.Store, kind string, queri
 				return nil, nil, err
 			}
 			searches = append(searches, time.Since(begin))
-			commit, err := bareCommit(r, db, 2)
+			commit, err := bareCommit(r.ctx, db, 2)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -125,7 +125,7 @@ func (r *contextRun) sessions() error {
 		now := time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 		var log *sessionLog
 		err := r.withStore(func() time.Time { return now }, func(db *loci.DB) (err error) {
-			a := &agent{contextRun: r, db: db, out: &out, now: &now, random: newRandom(r.Seed, 1<<48)}
+			a := &simulated{contextRun: r, db: db, out: &out, now: &now, random: newRandom(r.Seed, 1<<48)}
 			log, err = a.run()
 			return err
 		})

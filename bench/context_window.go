@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -285,12 +286,14 @@ const warmUp = 10
 
 // commit makes a transaction of the store that writes n bytes, or a few more,
 // and nothing else.
-func (w *windowBench) commit(n int) (time.Duration, error) { return bareCommit(w.contextRun, w.db, n) }
+func (w *windowBench) commit(n int) (time.Duration, error) { return bareCommit(w.ctx, w.db, n) }
 
-func bareCommit(r *contextRun, db *loci.DB, n int) (time.Duration, error) {
+// bareCommit makes a transaction that writes n bytes, or a few more, and nothing
+// else.
+func bareCommit(ctx context.Context, db *loci.DB, n int) (time.Duration, error) {
 	// The policy of a namespace that nobody uses is the simplest row there is.
 	row := []byte(fmt.Sprintf(`{"at":%d,"text":"%s"}`, time.Now().UnixNano(), strings.Repeat("x", n)))
 	begin := time.Now()
-	_, err := db.Link().Write(r.ctx, func(tx *store.WriteTx) error { return tx.SetPolicy("bench-commit", row) })
+	_, err := db.Link().Write(ctx, func(tx *store.WriteTx) error { return tx.SetPolicy("bench-commit", row) })
 	return time.Since(begin), err
 }

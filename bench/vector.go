@@ -99,17 +99,22 @@ func (c *clustered) Embed(ctx context.Context, texts []string, p embed.Purpose) 
 	}
 	out := make([][]float32, len(texts))
 	for i, text := range texts {
-		h := fnv.New64a()
-		h.Write([]byte(text))
-		r := newRandom(h.Sum64(), 1<<44)
-		v := direction(r)
-		center := c.centers[r.below(len(c.centers))]
-		for j := range v {
-			v[j] = center[j] + vectorSpread*v[j]
-		}
-		out[i] = v
+		out[i] = c.vector(text)
 	}
 	return out, nil
+}
+
+// vector is the vector of a text.
+func (c *clustered) vector(text string) []float32 {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	r := newRandom(h.Sum64(), 1<<44)
+	v := direction(r)
+	center := c.centers[r.below(len(c.centers))]
+	for j := range v {
+		v[j] = center[j] + vectorSpread*v[j]
+	}
+	return v
 }
 
 // space is the id of the space of made-up vectors.

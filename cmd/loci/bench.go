@@ -70,7 +70,7 @@ and that embedder alone. Your own memories are not touched.`,
 	f.StringVar(&opts.Dir, "keep", "", "make the store in this `directory` and leave it there for the next run")
 	f.StringSliceVar(&phases, "phases", nil, "what to measure, separated by commas: "+strings.Join(names, ", ")+" (default all)")
 
-	cmd.AddCommand(benchContextCommand(a), &cobra.Command{
+	cmd.AddCommand(benchContextCommand(a), benchAgentCommand(a), &cobra.Command{
 		Use:    "first-answer DIRECTORY QUERY",
 		Short:  "Open a store, search once and tell how long it took",
 		Hidden: true,
@@ -83,6 +83,55 @@ and that embedder alone. Your own memories are not touched.`,
 			return a.WriteJSON(report)
 		},
 	})
+	return cmd
+}
+
+// benchAgentCommand measures agent memory on this machine.
+func benchAgentCommand(a *cli.App) *cobra.Command {
+	var opts bench.AgentOptions
+	var parts []string
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Measure agent memory on generated facts",
+		Long: `Measures facts with made-up vectors of 384 numbers: what storing them costs, how
+fast exact queries are with and without filters, how long a snapshot and a restore
+take, and what a sweep of many expired facts does to those who read. A million
+facts take some five gigabytes of disk, which are given back. Your own memory is
+not touched.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.WithTimeout(cmd.Context())
+			defer cancel()
+			for _, name := range parts {
+				opts.Parts = append(opts.Parts, bench.AgentPart(name))
+			}
+			if !a.Quiet() && !a.JSON() {
+				opts.Out = a.Stderr()
+			}
+			p := a.Progress("Storing")
+			defer p.Close()
+			opts.Progress = func(done, total int) { p.Update(int64(done), int64(total)) }
+			report, err := bench.RunAgent(ctx, opts)
+			if err != nil {
+				return err
+			}
+			p.Close()
+			if a.JSON() {
+				return report.WriteJSON(a.Stdout())
+			}
+			return report.WriteText(a.Stdout())
+		},
+	}
+	var names []string
+	for _, p := range bench.AgentParts() {
+		names = append(names, string(p))
+	}
+	f := cmd.Flags()
+	f.IntVar(&opts.Facts, "facts", 0, "facts of all parts but expiry (default 100000)")
+	f.IntVar(&opts.Many, "many", 0, "facts of the part expiry (default 1000000)")
+	f.Uint64Var(&opts.Seed, "seed", 0, "seed of the facts (default 1)")
+	f.StringVar(&opts.Dir, "work", "", "make the stores in this `directory` (default the system's folder for temporary files)")
+	f.StringSliceVar(&parts, "parts", nil, "what to measure, separated by commas: "+strings.Join(names, ", ")+" (default all)")
 	return cmd
 }
 
