@@ -90,6 +90,11 @@ func (s *session) points(which statement, args ...int64) ([]*Point, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.pointsOf(ids)
+}
+
+// pointsOf gives the points of those ids that there are.
+func (s *session) pointsOf(ids []int64) ([]*Point, error) {
 	out := make([]*Point, 0, len(ids))
 	for _, id := range ids {
 		p, err := s.Point(id)
@@ -254,29 +259,11 @@ func (s *session) PointsBelow(place int64, floor float64, limit int) ([]*Point, 
 	st.bindInt(1, place)
 	st.bindFloat(2, floor)
 	st.bindInt(3, int64(limit))
-	var ids []int64
-	for {
-		found, err := st.step()
-		if err != nil || !found {
-			st.reset()
-			if err != nil {
-				return nil, err
-			}
-			break
-		}
-		ids = append(ids, st.columnInt(0))
+	ids, err := drainIDs(st)
+	if err != nil {
+		return nil, err
 	}
-	var out []*Point
-	for _, id := range ids {
-		p, err := s.Point(id)
-		if err != nil {
-			return nil, err
-		}
-		if p != nil {
-			out = append(out, p)
-		}
-	}
-	return out, nil
+	return s.pointsOf(ids)
 }
 
 // PointVersions gives the earlier versions of a point, oldest first.
@@ -290,70 +277,6 @@ func (s *session) PointVersions(id int64) (out []PointVersion, err error) {
 		return true
 	})
 	return out, err
-}
-
-// PointEdge gives the edge between two points, by their records; nil when there is
-// none.
-func (s *session) PointEdge(source int64, typ string, target int64) (*PointEdge, error) {
-	id, ok, err := s.StringID(typ)
-	if err != nil || !ok {
-		return nil, err
-	}
-	return s.oneEdge(sqlPointEdge, source, id, target)
-}
-
-// PointEdgeByKey gives the edge of a place by the caller's id; nil when there is
-// none.
-func (s *session) PointEdgeByKey(place int64, key uint64) (*PointEdge, error) {
-	return s.oneEdge(sqlPointEdgeByKey, place, orderedKey(key))
-}
-
-func (s *session) oneEdge(which statement, args ...int64) (*PointEdge, error) {
-	found, err := s.pointEdges(which, args...)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return found[0], nil
-}
-
-// PointEdgesFrom gives the edges that go out from a point, by the order they were
-// made in.
-func (s *session) PointEdgesFrom(id int64) ([]*PointEdge, error) {
-	return s.pointEdges(sqlPointEdgesFrom, id)
-}
-
-// PointEdgesTo gives the edges that come in to a point, likewise.
-func (s *session) PointEdgesTo(id int64) ([]*PointEdge, error) {
-	return s.pointEdges(sqlPointEdgesTo, id)
-}
-
-// PointEdgesIn gives the edges that go out from the points of a place, by
-// ascending key behind after, at most limit; after nil begins with the first.
-func (s *session) PointEdgesIn(place int64, after *uint64, limit int) ([]*PointEdge, error) {
-	from, ok := behind(after)
-	if !ok {
-		return nil, nil
-	}
-	return s.pointEdges(sqlPointEdgesIn, place, from, int64(limit))
-}
-
-func (s *session) pointEdges(which statement, args ...int64) (out []*PointEdge, err error) {
-	err = s.each(which, args, func(st stmt) bool {
-		out = append(out, &PointEdge{
-			ID: st.columnInt(0), Source: st.columnInt(1), typeID: st.columnInt(2), Target: st.columnInt(3),
-			Key: keyOfOrdered(st.columnInt(4)), Created: st.columnInt(5), Properties: columnJSON(st, 6),
-		})
-		return true
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range out {
-		if e.Type, err = s.String(e.typeID); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 // AgentMemory gives the agent memory of a scope; nil when there is none.

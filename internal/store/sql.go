@@ -305,7 +305,6 @@ const (
 	sqlUpdateAgentMemory
 	sqlAgentMemory
 	sqlAgentMemories
-	sqlRemoveAgentMemory
 	sqlAddAgentPlace
 	sqlRemoveAgentPlace
 	sqlAgentPlaces
@@ -339,6 +338,14 @@ const (
 	sqlPointEdgesFrom
 	sqlPointEdgesTo
 	sqlPointEdgesIn
+	sqlEdgeTypesFrom
+	sqlEdgeTypesTo
+	sqlEdgesFrom
+	sqlEdgesTo
+	sqlEdgeSources
+	sqlGraphPoints
+	sqlGraphExpiries
+	sqlGraphEdges
 
 	statementCount
 )

@@ -13,7 +13,9 @@ package store
 // are empty, also those that a killed process was filling.
 //
 // A caller's id is an unsigned number of 64 bits; point_key is that number less
-// 2^63, which keeps the order.
+// 2^63, which keeps the order. An edge has the places and keys of its ends beside
+// their records, since it is read in the order of these; a point keeps both for as
+// long as it is there.
 const schemaAgent = `
 ALTER TABLE meta ADD COLUMN clock BIGINT NOT NULL DEFAULT 0;
 CREATE TABLE agent_memories (
@@ -68,17 +70,21 @@ CREATE TABLE point_versions (
 	PRIMARY KEY (point, version)
 );
 CREATE TABLE point_edges (
-	id         {id},
-	source     BIGINT NOT NULL REFERENCES points (id) ON DELETE CASCADE,
-	type_id    BIGINT NOT NULL,
-	target     BIGINT NOT NULL REFERENCES points (id) ON DELETE CASCADE,
-	place      BIGINT NOT NULL,
-	edge_key   BIGINT NOT NULL,
-	created_at BIGINT NOT NULL,
-	properties TEXT
+	id           {id},
+	source       BIGINT NOT NULL REFERENCES points (id) ON DELETE CASCADE,
+	type_id      BIGINT NOT NULL,
+	target       BIGINT NOT NULL REFERENCES points (id) ON DELETE CASCADE,
+	place        BIGINT NOT NULL,
+	source_key   BIGINT NOT NULL,
+	target_place BIGINT NOT NULL,
+	target_key   BIGINT NOT NULL,
+	edge_key     BIGINT NOT NULL,
+	created_at   BIGINT NOT NULL,
+	properties   TEXT
 );
-CREATE UNIQUE INDEX point_edges_triple ON point_edges (source, type_id, target);
-CREATE INDEX point_edges_target ON point_edges (target);
+CREATE UNIQUE INDEX point_edges_triple ON point_edges (source, type_id, target_place, target_key);
+CREATE INDEX point_edges_target ON point_edges (target, type_id, place, source_key);
+CREATE INDEX point_edges_type ON point_edges (place, type_id, source_key);
 CREATE UNIQUE INDEX point_edges_key ON point_edges (place, edge_key);
 `
 
@@ -95,7 +101,6 @@ func addAgentStatements(all *[statementCount]string) {
 			generation, snapshot, settings FROM agent_memories `
 		point = "SELECT " + pointColumns + " FROM points p JOIN records r ON r.id = p.id "
 		live  = "(expires_at IS NULL OR expires_at > $2)"
-		edge  = "SELECT id, source, type_id, target, edge_key, created_at, properties FROM point_edges "
 	)
 	all[sqlAddAgentMemory] = `INSERT INTO agent_memories (id, namespace_id, scope_id, dimension, space, fact_place, episode_place,
 		procedure_place, generation, snapshot, settings) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
@@ -103,7 +108,6 @@ func addAgentStatements(all *[statementCount]string) {
 		generation = $4, snapshot = $5, settings = $6 WHERE id = $7`
 	all[sqlAgentMemory] = memory + "WHERE namespace_id = $1 AND scope_id = $2"
 	all[sqlAgentMemories] = memory + "ORDER BY id"
-	all[sqlRemoveAgentMemory] = "DELETE FROM agent_memories WHERE id = $1"
 	all[sqlAddAgentPlace] = "INSERT INTO agent_places (place) VALUES ($1)"
 	all[sqlRemoveAgentPlace] = "DELETE FROM agent_places WHERE place = $1"
 	all[sqlAgentPlaces] = "SELECT place FROM agent_places ORDER BY place"
@@ -126,7 +130,10 @@ func addAgentStatements(all *[statementCount]string) {
 	all[sqlPointsFrom] = "SELECT id FROM points WHERE place = $1 AND point_key >= $2 ORDER BY point_key LIMIT $3"
 	all[sqlGreatestPoint] = "SELECT point_key FROM points WHERE place = $1 ORDER BY point_key DESC LIMIT 1"
 	all[sqlPointKeysFrom] = "SELECT point_key FROM points WHERE place = $1 AND point_key >= $2 ORDER BY point_key LIMIT $3"
-	all[sqlCountPoints] = "SELECT count(*) FROM points WHERE place = $1 AND " + live
+	// The sign has the expired ones, which are few, looked for among those that
+	// expire. To look at every point of the place would mean to read it.
+	all[sqlCountPoints] = `SELECT (SELECT count(*) FROM points WHERE place = $1) -
+		(SELECT count(*) FROM points WHERE +place = $1 AND expires_at <= $2)`
 	all[sqlPointsRecent] = "SELECT id FROM points WHERE place = $1 AND " + live + ` AND happened_at >= $3
 		ORDER BY happened_at DESC, point_key DESC LIMIT $4`
 	all[sqlPointsBetween] = "SELECT id FROM points WHERE place = $1 AND " + live + ` AND happened_at >= $3 AND happened_at < $4
@@ -142,15 +149,5 @@ func addAgentStatements(all *[statementCount]string) {
 	all[sqlPointVersions] = `SELECT version, recorded_at, recorded_to, valid_from, valid_to, title, data, metadata, content
 		FROM point_versions WHERE point = $1 ORDER BY version`
 	all[sqlTrimPointVersions] = "DELETE FROM point_versions WHERE point = $1 AND version <= $2"
-
-	all[sqlAddPointEdge] = `INSERT INTO point_edges (id, source, type_id, target, place, edge_key, created_at, properties)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-	all[sqlSetPointEdge] = "UPDATE point_edges SET properties = $1 WHERE id = $2"
-	all[sqlMovePointEdge] = "UPDATE point_edges SET source = $1, target = $2, place = $3, edge_key = $4 WHERE id = $5"
-	all[sqlDeletePointEdge] = "DELETE FROM point_edges WHERE id = $1"
-	all[sqlPointEdge] = edge + "WHERE source = $1 AND type_id = $2 AND target = $3"
-	all[sqlPointEdgeByKey] = edge + "WHERE place = $1 AND edge_key = $2"
-	all[sqlPointEdgesFrom] = edge + "WHERE source = $1 ORDER BY id"
-	all[sqlPointEdgesTo] = edge + "WHERE target = $1 ORDER BY id"
-	all[sqlPointEdgesIn] = edge + "WHERE place = $1 AND edge_key >= $2 ORDER BY edge_key LIMIT $3"
+	addEdgeStatements(all)
 }
