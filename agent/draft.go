@@ -53,6 +53,9 @@ func (s *points) draft(field string, in *PointInput) (d *draft, err error) {
 			return nil, err
 		}
 		d.vector, d.fingerprint, d.state = in.Embedding, store.TextOfCaller, VectorGiven
+	} else if s.kind == store.KindFact && s.m.dimension == 0 {
+		return nil, &errs.Error{Code: errs.InvalidVector, Field: field + "embedding",
+			Message: "is missing, and there is no embedder that makes one: give a vector, or register an embedder"}
 	} else if s.kind == store.KindFact && !s.m.link.HasEmbedder(s.m.space) {
 		return nil, &errs.Error{Code: errs.InvalidVector, Field: field + "embedding", Message: fmt.Sprintf(
 			"is missing, and no embedder is registered for the space %q: give %d numbers, or register one", s.m.space, s.m.dimension)}
@@ -88,7 +91,10 @@ func (d *draft) checkText(field, text string) error {
 
 // checkVector checks a caller's vector.
 func (m *AgentMemory) checkVector(field string, v []float32) error {
-	if len(v) != m.dimension {
+	if len(v) == 0 {
+		return &errs.Error{Code: errs.InvalidVector, Field: field, Message: "has no numbers"}
+	}
+	if len(v) != m.dimension && m.dimension != 0 { // 0: there is no memory yet, of OpenLazy
 		return &errs.Error{Code: errs.InvalidVector, Field: field,
 			Message: fmt.Sprintf("has %d numbers, the memory's vectors have %d", len(v), m.dimension)}
 	}

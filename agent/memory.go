@@ -40,6 +40,9 @@ type AgentMemory struct {
 	namespace, scope string
 	dimension        int
 	space            string
+	// lazy says that the memory was not there when it was opened, and is made by the
+	// first call that stores something.
+	lazy bool
 }
 
 // Open opens the memory of a namespace and scope, making it if there is none. A
@@ -57,7 +60,25 @@ func Open(ctx context.Context, db *loci.DB, cfg Config) (*AgentMemory, error) {
 		return nil, err
 	}
 	defer leave()
-	return m, errs.WithOp(op, m.open(ctx, cfg, true))
+	return m, errs.WithOp(op, m.open(ctx, cfg, openMaking))
+}
+
+// OpenLazy is Open for a memory that may be made later: where there is none, reads
+// find nothing, and the first call that stores a point makes it, once what is to be
+// stored was found right. So it asks for no dimension, which only storing needs;
+// Dimension is 0 as long as nothing says what it will be.
+func OpenLazy(ctx context.Context, db *loci.DB, cfg Config) (*AgentMemory, error) {
+	const op = "agent.open"
+	m, err := handle(db, cfg)
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	leave, err := m.link.Enter(op)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return m, errs.WithOp(op, m.open(ctx, cfg, openLazily))
 }
 
 // OpenExisting is Open for a memory that there is; one that there is not is
@@ -73,8 +94,17 @@ func OpenExisting(ctx context.Context, db *loci.DB, cfg Config) (*AgentMemory, e
 		return nil, err
 	}
 	defer leave()
-	return m, errs.WithOp(op, m.open(ctx, cfg, false))
+	return m, errs.WithOp(op, m.open(ctx, cfg, openThere))
 }
+
+// opening says what to do about a memory that is not there.
+type opening int
+
+const (
+	openMaking opening = iota // make it
+	openThere                 // refuse
+	openLazily                // leave it to the first write
+)
 
 // handle checks the configuration.
 func handle(db *loci.DB, cfg Config) (*AgentMemory, error) {
@@ -99,30 +129,47 @@ func handle(db *loci.DB, cfg Config) (*AgentMemory, error) {
 	return m, nil
 }
 
-// open finds the memory, or makes it.
-func (m *AgentMemory) open(ctx context.Context, cfg Config, create bool) error {
+// open finds the memory, or does what there is to do where there is none.
+func (m *AgentMemory) open(ctx context.Context, cfg Config, how opening) error {
 	var row *store.AgentMemory
 	err := m.link.Read(ctx, func(tx *store.ReadTx) (err error) {
 		row, err = tx.AgentMemory(m.namespace, m.scope)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
+		return err
+	case row != nil:
+		return m.adopt(row, cfg.Dimension, cfg.Space)
+	case how == openThere:
+		return m.missing()
+	}
+	if m.dimension, m.space, err = m.plan(ctx, cfg); err != nil {
 		return err
 	}
-	if row == nil {
-		if !create {
-			return &errs.Error{Code: errs.NotFound, Message: fmt.Sprintf("there is no agent memory in namespace %q, scope %q", m.namespace, m.scope)}
-		}
-		if row, err = m.create(ctx, cfg); err != nil {
-			return err
-		}
+	m.lazy = true
+	if how == openLazily {
+		return nil
 	}
+	err = m.ensure(ctx)
+	m.lazy = false
+	return err
+}
+
+// missing is the error for a memory that is not there.
+func (m *AgentMemory) missing() error {
+	return &errs.Error{Code: errs.NotFound, Message: fmt.Sprintf("there is no agent memory in namespace %q, scope %q", m.namespace, m.scope)}
+}
+
+// adopt takes over what a memory is, which must be what the caller takes it for; 0
+// and "" are for whatever it is.
+func (m *AgentMemory) adopt(row *store.AgentMemory, dimension int, space string) error {
 	switch {
-	case cfg.Dimension != 0 && cfg.Dimension != row.Dimension:
+	case dimension != 0 && dimension != row.Dimension:
 		return &errs.Error{Code: errs.InvalidVector, Field: "dimension",
-			Message: fmt.Sprintf("is %d, the memory's vectors have %d numbers", cfg.Dimension, row.Dimension)}
-	case cfg.Space != "" && cfg.Space != row.Space:
-		return &errs.Error{Code: errs.Conflict, Field: "space", Message: fmt.Sprintf("is %q, the memory's vectors are of the space %q", cfg.Space, row.Space)}
+			Message: fmt.Sprintf("is %d, the memory's vectors have %d numbers", dimension, row.Dimension)}
+	case space != "" && space != row.Space:
+		return &errs.Error{Code: errs.Conflict, Field: "space", Message: fmt.Sprintf("is %q, the memory's vectors are of the space %q", space, row.Space)}
 	}
 	m.dimension, m.space = row.Dimension, row.Space
 	return nil
@@ -131,45 +178,87 @@ func (m *AgentMemory) open(ctx context.Context, cfg Config, create bool) error {
 // callersModel is the model of spaces whose vectors callers bring.
 const callersModel = "caller"
 
-// create makes the memory, unless somebody else has by now.
-func (m *AgentMemory) create(ctx context.Context, cfg Config) (row *store.AgentMemory, err error) {
-	dimension, space := cfg.Dimension, cfg.Space
+// plan says of what dimension and space a new memory is; a dimension of 0 says that
+// nothing tells.
+func (m *AgentMemory) plan(ctx context.Context, cfg Config) (dimension int, space string, err error) {
+	dimension, space = cfg.Dimension, cfg.Space
 	if space != "" {
 		found, err := m.db.Embeddings().EmbedderSpace(ctx, space)
 		if err != nil {
-			return nil, err
+			return 0, "", err
 		}
 		if found == nil {
-			return nil, &errs.Error{Code: errs.NotFound, Field: "space", Message: fmt.Sprintf("there is no embedding space %q: register it first", space)}
+			return 0, "", &errs.Error{Code: errs.NotFound, Field: "space", Message: fmt.Sprintf("there is no embedding space %q: register it first", space)}
 		}
 		if dimension != 0 && dimension != found.Dimension {
-			return nil, &errs.Error{Code: errs.InvalidVector, Field: "dimension",
+			return 0, "", &errs.Error{Code: errs.InvalidVector, Field: "dimension",
 				Message: fmt.Sprintf("is %d, the space %q has %d dimensions", dimension, space, found.Dimension)}
 		}
-		dimension = found.Dimension
-	} else {
-		found, err := m.link.SearchSpace(ctx, m.namespace)
-		if err != nil {
-			return nil, err
-		}
-		if found != nil && m.link.HasEmbedder(found.Name) && (dimension == 0 || dimension == found.Dimension) {
-			dimension, space = found.Dimension, found.Name
-		}
+		return found.Dimension, space, nil
 	}
-	if dimension == 0 {
+	found, err := m.link.SearchSpace(ctx, m.namespace)
+	if err != nil {
+		return 0, "", err
+	}
+	if found != nil && m.link.HasEmbedder(found.Name) && (dimension == 0 || dimension == found.Dimension) {
+		return found.Dimension, found.Name, nil
+	}
+	if dimension != 0 {
+		space = fmt.Sprintf("agent-%d", dimension)
+	}
+	return dimension, space, nil
+}
+
+// ensure makes a memory that was not there when it was opened, unless somebody else
+// has by now. It comes before the transaction that stores its first point, since a
+// space is made by one of its own.
+func (m *AgentMemory) ensure(ctx context.Context) error {
+	if !m.lazy {
+		return nil
+	}
+	leave, err := m.link.Enter("agent.open")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	var row *store.AgentMemory
+	err = m.link.Read(ctx, func(tx *store.ReadTx) (err error) {
+		row, err = tx.AgentMemory(m.namespace, m.scope)
+		return err
+	})
+	if err == nil && row == nil {
+		row, err = m.create(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return (&AgentMemory{}).adopt(row, m.dimension, m.space)
+}
+
+// create makes the memory, and its space if it is one of callers' vectors.
+func (m *AgentMemory) create(ctx context.Context) (row *store.AgentMemory, err error) {
+	if m.dimension == 0 {
 		return nil, errs.Invalid("dimension", "is needed for a new memory where no embedder gives it: give the length of your vectors")
 	}
-	if space == "" {
-		space = fmt.Sprintf("agent-%d", dimension)
-		if _, err := m.db.Embeddings().RegisterSpace(ctx, loci.EmbeddingSpace{ID: space, Model: callersModel, Dimension: dimension}); err != nil {
+	space, err := m.db.Embeddings().EmbedderSpace(ctx, m.space)
+	if err != nil {
+		return nil, err
+	}
+	if space == nil {
+		space = &loci.EmbeddingSpace{ID: m.space, Model: callersModel, Dimension: m.dimension}
+		if _, err := m.db.Embeddings().RegisterSpace(ctx, *space); err != nil {
 			return nil, err
 		}
+	}
+	if space.Dimension != m.dimension {
+		return nil, &errs.Error{Code: errs.Conflict, Field: "space", Message: fmt.Sprintf(
+			"is to be %q, which has %d dimensions and not %d: name another one", m.space, space.Dimension, m.dimension)}
 	}
 	_, err = m.link.Write(ctx, func(tx *store.WriteTx) (err error) {
 		if row, err = tx.AgentMemory(m.namespace, m.scope); err != nil || row != nil {
 			return err
 		}
-		row = &store.AgentMemory{Namespace: m.namespace, Scope: m.scope, Dimension: dimension, Space: space}
+		row = &store.AgentMemory{Namespace: m.namespace, Scope: m.scope, Dimension: m.dimension, Space: m.space}
 		return tx.AddAgentMemory(row)
 	})
 	return row, err
@@ -233,10 +322,14 @@ func (s *points) CollectionName() string {
 // row is the memory as it is stored.
 func (m *AgentMemory) row(tx rowReader) (*store.AgentMemory, error) {
 	row, err := tx.AgentMemory(m.namespace, m.scope)
-	if err == nil && row == nil {
-		err = errs.New(errs.NotFound, "the agent memory is no longer there: open it again")
+	if err != nil || row != nil {
+		return row, err
 	}
-	return row, err
+	if _, reads := tx.(*store.ReadTx); reads && m.lazy {
+		// Its places are those of no point.
+		return &store.AgentMemory{Namespace: m.namespace, Scope: m.scope, Dimension: m.dimension, Space: m.space}, nil
+	}
+	return nil, m.missing()
 }
 
 // rowReader is what a memory's row is read from: a snapshot, or the writer's
@@ -351,6 +444,9 @@ func (m *AgentMemory) SetPolicy(ctx context.Context, p Policy) (*loci.Receipt[Po
 	settings, err := json.Marshal(p)
 	if err != nil {
 		return nil, errs.WithOp(op, errs.Wrap(errs.Validation, err, "the policy cannot be written"))
+	}
+	if err := m.ensure(ctx); err != nil {
+		return nil, errs.WithOp(op, err)
 	}
 	revision, err := m.write(ctx, op, func(tx *store.WriteTx, row *store.AgentMemory) error {
 		row.Settings = settings

@@ -112,6 +112,9 @@ func (w *writer) put(d *draft) (*store.Point, error) {
 		d.prepared.Document.Life.Expires = *p.Expires
 	}
 	w.learned(d, old, &p)
+	if err := w.vacate(&p); err != nil {
+		return nil, err
+	}
 	if old == nil {
 		err = w.tx.AddPoint(w.place, &p)
 	} else {
@@ -201,9 +204,20 @@ func stored(d *draft, p *store.Point) Stored {
 	return out
 }
 
+// ready does what comes before the transaction that stores drafts.
+func (s *points) ready(ctx context.Context, drafts ...*draft) error {
+	if err := s.analyse(ctx, drafts...); err != nil {
+		return err
+	}
+	if len(drafts) == 0 {
+		return nil
+	}
+	return s.m.ensure(ctx)
+}
+
 // putOne stores one draft.
 func (s *points) putOne(ctx context.Context, call string, d *draft) (*loci.Receipt[Stored], error) {
-	if err := s.analyse(ctx, d); err != nil {
+	if err := s.ready(ctx, d); err != nil {
 		return nil, errs.WithOp(s.name(call), err)
 	}
 	var out Stored
@@ -220,7 +234,7 @@ func (s *points) putOne(ctx context.Context, call string, d *draft) (*loci.Recei
 
 // putUnique stores a draft under its id, or under a free one where that is taken.
 func (s *points) putUnique(ctx context.Context, call string, d *draft) (*loci.Receipt[Stored], error) {
-	if err := s.analyse(ctx, d); err != nil {
+	if err := s.ready(ctx, d); err != nil {
 		return nil, errs.WithOp(s.name(call), err)
 	}
 	wanted := d.point.Key
@@ -285,7 +299,7 @@ func (s *points) putBatch(ctx context.Context, call string, drafts []*draft) (*l
 		}
 	}
 	out := BatchResult{Replaced: len(drafts) - len(kept)}
-	if err := s.analyse(ctx, kept...); err != nil {
+	if err := s.ready(ctx, kept...); err != nil {
 		return nil, errs.WithOp(s.name(call), err)
 	}
 	revision, err := s.change(ctx, call, func(w *writer) error {
