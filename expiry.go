@@ -156,7 +156,6 @@ func (e *engine) sweep(ctx context.Context) (removed int64, err error) {
 		}
 		removed += int64(n)
 		more = n == sweepBatch
-		e.letSearchesGo(ctx)
 	}
 	if err != nil {
 		return removed, err
@@ -190,8 +189,7 @@ func (e *engine) emptyPlaces(ctx context.Context) error {
 				more, _, err = tx.EmptyPlace(place, sweepBatch)
 				return err
 			})
-			e.letSearchesGo(ctx)
-		}
+			}
 	}
 	return err
 }
