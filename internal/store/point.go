@@ -42,19 +42,6 @@ type PointVersion struct {
 	Content    string
 }
 
-// PointEdge is a relation between two points, which may be of different kinds.
-type PointEdge struct {
-	ID         int64 // the row's
-	Source     int64 // records
-	Type       string
-	Target     int64
-	Key        uint64 // the caller's id, unique in the place of the source
-	Created    int64
-	Properties []byte // nil for the empty object
-
-	typeID int64
-}
-
 // PointHit is what an answer to a query shows of a point. Vector is valid until
 // the next call with the same room for it.
 type PointHit struct {

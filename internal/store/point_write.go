@@ -87,62 +87,6 @@ func (tx *WriteTx) AddPointVersion(id int64, v *PointVersion, keep int64) error 
 // versions, edges, vectors and copies, and stages that.
 func (tx *WriteTx) RemovePoint(p *Point) error { return tx.Delete(&p.Record) }
 
-// AddPointEdge writes a new edge, whose place is that of its source, and fills in
-// its row. Its key must be free there.
-func (tx *WriteTx) AddPointEdge(place int64, e *PointEdge) (err error) {
-	if e.typeID, err = tx.intern(e.Type); err != nil {
-		return err
-	}
-	tx.Change()
-	e.ID = tx.NewID()
-	st, err := tx.stmt(sqlAddPointEdge)
-	if err != nil {
-		return err
-	}
-	st.bindInt(1, e.ID)
-	st.bindInt(2, e.Source)
-	st.bindInt(3, e.typeID)
-	st.bindInt(4, e.Target)
-	st.bindInt(5, place)
-	st.bindInt(6, orderedKey(e.Key))
-	st.bindInt(7, e.Created)
-	bindMetadata(st, 8, e.Properties)
-	return st.run()
-}
-
-// SetPointEdge writes the properties of an edge.
-func (tx *WriteTx) SetPointEdge(e *PointEdge) error {
-	st, err := tx.stmt(sqlSetPointEdge)
-	if err != nil {
-		return err
-	}
-	tx.Change()
-	bindMetadata(st, 1, e.Properties)
-	st.bindInt(2, e.ID)
-	return tx.runOnOne(st, "edge", e.ID)
-}
-
-// MovePointEdge gives an edge other ends, and with them another place and key.
-func (tx *WriteTx) MovePointEdge(e *PointEdge, place int64) error {
-	st, err := tx.stmt(sqlMovePointEdge)
-	if err != nil {
-		return err
-	}
-	tx.Change()
-	st.bindInt(1, e.Source)
-	st.bindInt(2, e.Target)
-	st.bindInt(3, place)
-	st.bindInt(4, orderedKey(e.Key))
-	st.bindInt(5, e.ID)
-	return tx.runOnOne(st, "edge", e.ID)
-}
-
-// RemovePointEdge removes an edge.
-func (tx *WriteTx) RemovePointEdge(e *PointEdge) error {
-	tx.Change()
-	return tx.exec(sqlDeletePointEdge, e.ID)
-}
-
 // AddAgentMemory writes a new agent memory, with a place for each kind, and fills
 // in what it was given.
 func (tx *WriteTx) AddAgentMemory(m *AgentMemory) (err error) {
