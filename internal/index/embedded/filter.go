@@ -107,15 +107,56 @@ func (s *segment) bitmap(e dictEntry) *roaring.Bitmap {
 
 // attrExact gives the documents of one attribute key; nil when there are none.
 func (s *segment) attrExact(key []byte) *roaring.Bitmap {
-	i := s.findAttr(key)
-	if i == s.numAttrs() {
-		return nil
-	}
-	k, e := s.attr(i)
-	if !bytes.Equal(k, key) {
+	e, ok := s.attrEntry(key)
+	if !ok {
 		return nil
 	}
 	return s.bitmap(e)
+}
+
+// attrEntry finds one attribute key.
+func (s *segment) attrEntry(key []byte) (e dictEntry, ok bool) {
+	i := s.findAttr(key)
+	if i == s.numAttrs() {
+		return e, false
+	}
+	k, e := s.attr(i)
+	return e, bytes.Equal(k, key)
+}
+
+// inScopes gives the documents of some scopes and how many of them lie in lo..hi;
+// nil when those are all or none. Scopes share no documents, so that counting them
+// mostly is enough.
+func (s *segment) inScopes(scopes []int64, lo, hi uint32) (*roaring.Bitmap, uint32) {
+	var entries []dictEntry
+	total := uint32(0)
+	key := make([]byte, 0, 8)
+	for i, scope := range scopes {
+		if slices.Contains(scopes[:i], scope) {
+			continue
+		}
+		if e, ok := s.attrEntry(scopeKey(key, uint32(scope))); ok {
+			entries = append(entries, e)
+			total += e.df
+		}
+	}
+	if total == 0 || total == s.numDocs {
+		return nil, min(total, hi-lo)
+	}
+	all := make([]*roaring.Bitmap, len(entries))
+	n := uint32(0)
+	for i, e := range entries {
+		all[i] = s.bitmap(e)
+		n += uint32(all[i].CardinalityInRange(uint64(lo), uint64(hi)))
+	}
+	switch {
+	case n == 0 || n == hi-lo:
+		return nil, n
+	case len(all) == 1:
+		return all[0], n
+	default:
+		return roaring.FastOr(all...), n
+	}
 }
 
 // segmentFilter evaluates f over a partition of a segment, in buf.
@@ -139,11 +180,10 @@ func segmentFilter(s *segment, part int, f *index.Filter, buf *filterBuffers) do
 		narrowed = true
 	}
 	key := make([]byte, 0, 64)
-	scopes := orBitmaps(s, len(f.Scopes), func(i int) []byte { return scopeKey(key[:0], uint32(f.Scopes[i])) })
-	if scopes == nil {
+	switch scopes, n := s.inScopes(f.Scopes, p.lo, p.hi); {
+	case n == 0:
 		return docFilter{mode: filterNone}
-	}
-	if scopes.CardinalityInRange(uint64(p.lo), uint64(p.hi)) < uint64(p.hi-p.lo) {
+	case scopes != nil:
 		narrow(scopes)
 	}
 	for _, t := range f.Tags {
@@ -259,25 +299,24 @@ func orBitmaps(s *segment, n int, key func(i int) []byte) *roaring.Bitmap {
 // where gives the documents that satisfy a metadata condition; nil when there
 // are none.
 func (s *segment) where(c index.Condition, lo, hi uint32) *roaring.Bitmap {
-	exists := s.attrExact(existsKey(nil, c.Key))
-	if c.Op == index.OpMissing {
+	switch c.Op {
+	case index.OpMissing:
 		bm := roaring.New()
 		bm.AddRange(uint64(lo), uint64(hi))
-		if exists != nil {
+		if exists := s.attrExact(existsKey(nil, c.Key)); exists != nil {
 			bm.AndNot(exists)
 		}
 		return bm
-	}
-	if exists == nil {
-		return nil
-	}
-	switch c.Op {
 	case index.OpExists:
-		return exists
+		return s.attrExact(existsKey(nil, c.Key))
 	case index.OpEq, index.OpIn:
 		return orBitmaps(s, len(c.Values), func(i int) []byte { return valueKey(nil, c.Key, c.Values[i]) })
 	case index.OpNe:
-		if eq := s.attrExact(valueKey(nil, c.Key, c.Values[0])); eq != nil && c.Values[0].Type != index.TypeOther {
+		exists := s.attrExact(existsKey(nil, c.Key))
+		if exists == nil || c.Values[0].Type == index.TypeOther {
+			return exists
+		}
+		if eq := s.attrExact(valueKey(nil, c.Key, c.Values[0])); eq != nil {
 			return roaring.AndNot(exists, eq)
 		}
 		return exists

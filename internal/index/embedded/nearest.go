@@ -160,8 +160,12 @@ func (n *nearest) run() (exact bool, err error) {
 		if k.listed > 0 && !n.q.Exact {
 			most = min(most, n.v.ix.opts.ScanRows)
 		}
-		if k.byID = lookUpCost*k.filter.count <= most; k.byID {
-			k.filter.listIDs(k.text)
+		few := func() bool { return lookUpCost*k.filter.count <= most }
+		if !few() {
+			k.filter.collect(k.text) // and counts what was estimated
+		}
+		if k.byID = few(); k.byID {
+			k.filter.list(k.text)
 		} else {
 			scanned += k.rows
 		}
@@ -177,6 +181,9 @@ func (n *nearest) run() (exact bool, err error) {
 		case probe && !k.byID && r.part != nil && r.part.ends != nil:
 			n.scoreLists(uint32(i), r)
 		default:
+			if k.byID {
+				k.filter.set.widen(len(r.ids))
+			}
 			_, err = n.scan(r, 0, uint32(len(r.ids)))
 		}
 		if err != nil {
@@ -188,12 +195,14 @@ func (n *nearest) run() (exact bool, err error) {
 
 // lookUp offers the records that pass by their ids.
 func (n *nearest) lookUp(r *run) error {
+	f := &r.kind.filter
 	n.found = n.found[:0]
 	at := 0
-	for _, id := range r.kind.filter.ids {
-		row, next, ok := r.find(id, at)
+	guess := newSlope(r.byID())
+	for _, id := range f.set.list {
+		row, next, ok := r.find(id, at, guess.at(id))
 		at = next
-		if ok && r.kind.filter.inScope(r, row) {
+		if ok && (f.scoped || f.inScope(r, row)) {
 			n.found = append(n.found, row)
 		}
 		if at == len(r.ids) {

@@ -16,6 +16,7 @@ type segment struct {
 
 	parts   []partRange
 	numDocs uint32
+	ids     []int64
 	sec     [numSections][]byte
 	hashLen uint32
 	lives   []partLives // by partition
@@ -49,7 +50,7 @@ func (s *segment) check() error {
 	if uint64(n) >= uint64(none) {
 		return bad("too many documents")
 	}
-	s.numDocs = uint32(n)
+	s.numDocs, s.ids = uint32(n), column[int64](s.sec[secIDs])
 	optional := func(sec section, width int) bool { l := len(s.sec[sec]); return l == 0 || l == n*width }
 	if len(s.sec[secLenAll]) != n || len(s.sec[secLenText]) != n || !optional(secLenName, 1) || !optional(secLenPath, 1) ||
 		len(s.sec[secScope]) != 4*n || len(s.sec[secThread]) != 4*n || !optional(secPosition, 8) ||
@@ -85,9 +86,7 @@ func (s *segment) check() error {
 	return nil
 }
 
-func (s *segment) id(doc uint32) int64 {
-	return int64(binary.LittleEndian.Uint64(s.sec[secIDs][8*doc:]))
-}
+func (s *segment) id(doc uint32) int64 { return s.ids[doc] }
 
 func (s *segment) scope(doc uint32) uint32 {
 	return binary.LittleEndian.Uint32(s.sec[secScope][4*doc:])
@@ -133,9 +132,9 @@ func (s *segment) partitionOf(doc uint32) int {
 
 // find gives the document of a record, deleted or not.
 func (s *segment) find(part int, id int64) (uint32, bool) {
-	p := s.parts[part]
-	i := p.lo + uint32(sort.Search(int(p.hi-p.lo), func(i int) bool { return s.id(p.lo+uint32(i)) >= id }))
-	return i, i < p.hi && s.id(i) == id
+	p := &s.parts[part]
+	i := p.lo + uint32(seek(s.ids[p.lo:p.hi], id))
+	return i, i < p.hi && s.ids[i] == id
 }
 
 func (s *segment) numTerms() int { return len(s.sec[secDict]) / dictEntrySize }

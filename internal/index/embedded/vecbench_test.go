@@ -240,7 +240,7 @@ func cpuTime() time.Duration {
 // the 50 best were scored again, and the median of the CPU time.
 func BenchmarkNearest(b *testing.B) {
 	c := newCorpus()
-	for _, n := range []int{100_000, 1_000_000} {
+	for _, n := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			ix := c.build(b, n, Options{})
 			v, _ := ix.View(ix.Revision())

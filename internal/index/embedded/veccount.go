@@ -145,7 +145,7 @@ func (v *view) records(key partKey) (d descending) {
 	for _, s := range v.segs {
 		if part, ok := s.partition(key); ok {
 			p := s.parts[part]
-			d.add(idWalk{ids: column[int64](s.sec[secIDs])[p.lo:p.hi], del: s.del, lo: p.lo})
+			d.add(idWalk{ids: s.ids[p.lo:p.hi], del: s.del, lo: p.lo})
 		}
 	}
 	for _, t := range v.tails {

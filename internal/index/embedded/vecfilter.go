@@ -9,19 +9,16 @@ import (
 
 // vecFilter is a filter over the vectors of one kind. Scopes stand beside the
 // vectors; what else narrows a search is evaluated over the records and becomes
-// a set of ids.
+// a set of ids, once it is known which form is wanted: see list and collect.
 type vecFilter struct {
 	mode   passMode
 	scopes []int64
 	count  int // about how many records pass
 	total  int // of so many
-	ids    []int64
-	// With passSet and no ids: the ids from base on, as bits.
-	bits []uint64
-	base int64
-	buf  []uint64 // storage of bits
-	// With passShown: the records that are hidden for their life.
-	hidden idSet
+	// set are the records that pass, with passShown those that do not.
+	set idSet
+	// scoped says that set was chosen by the scopes already.
+	scoped bool
 }
 
 type passMode uint8
@@ -29,9 +26,8 @@ type passMode uint8
 const (
 	passNone  passMode = iota
 	passScope          // those of the scopes
-	passShown          // those of the scopes that are not in hidden
-	passIDs            // those of ids, and of the scopes
-	passSet            // those of bits
+	passShown          // those of the scopes that are not hidden for their life
+	passSet            // those of set, and of the scopes
 )
 
 const (
@@ -51,7 +47,8 @@ const (
 
 // reset makes the filter pass what lies in scopes.
 func (f *vecFilter) reset(mode passMode, scopes []int64) {
-	*f = vecFilter{mode: mode, scopes: scopes, buf: f.buf, hidden: idSet{buf: f.hidden.buf, list: f.hidden.list[:0]}}
+	f.set.empty()
+	*f = vecFilter{mode: mode, scopes: scopes, set: f.set}
 }
 
 func (f *vecFilter) none() { f.reset(passNone, nil) }
@@ -68,13 +65,9 @@ func (f *vecFilter) pass(r *run, row uint32) bool {
 	case passScope:
 		return f.inScope(r, row)
 	case passShown:
-		return f.inScope(r, row) && !f.hidden.has(r.ids[row])
+		return f.inScope(r, row) && !f.set.has(r.ids[row])
 	case passSet:
-		at := uint64(r.ids[row] - f.base)
-		return at < uint64(len(f.bits))*64 && f.bits[at/64]>>(at%64)&1 != 0
-	case passIDs:
-		_, ok := slices.BinarySearch(f.ids, r.ids[row])
-		return ok && f.inScope(r, row)
+		return f.set.has(r.ids[row]) && (f.scoped || f.inScope(r, row))
 	default:
 		return false
 	}
@@ -82,7 +75,7 @@ func (f *vecFilter) pass(r *run, row uint32) bool {
 
 // choose appends those of the rows from..to that pass.
 func (f *vecFilter) choose(dst []uint32, r *run, from, to uint32) []uint32 {
-	if f.mode != passSet {
+	if f.mode != passSet || f.set.bits == nil || !f.scoped {
 		for row := from; row < to; row++ {
 			if f.pass(r, row) {
 				dst = append(dst, row)
@@ -90,9 +83,10 @@ func (f *vecFilter) choose(dst []uint32, r *run, from, to uint32) []uint32 {
 		}
 		return dst
 	}
-	size := uint64(len(f.bits)) * 64
+	bits, base := f.set.bits, f.set.base
+	size := uint64(len(bits)) * 64
 	for i, id := range r.ids[from:to] {
-		if at := uint64(id - f.base); at < size && f.bits[at/64]>>(at%64)&1 != 0 {
+		if at := uint64(id - base); at < size && bits[at/64]>>(at%64)&1 != 0 {
 			dst = append(dst, from+uint32(i))
 		}
 	}
@@ -110,7 +104,8 @@ func (f *vecFilter) inScope(r *run, row uint32) bool {
 	return false
 }
 
-// evaluate works a filter out over the records of a kind.
+// evaluate works a filter out over the records of a kind, but for its set unless
+// that was asked for by ids.
 func (f *vecFilter) evaluate(q *index.VectorQuery, flt *index.Filter, k *searchKind) {
 	f.reset(passScope, flt.Scopes)
 	tails, hidden := false, 0
@@ -123,33 +118,33 @@ func (f *vecFilter) evaluate(q *index.VectorQuery, flt *index.Filter, k *searchK
 			hidden += 1 + int(p.hi)/tailHides
 		}
 	}
-	extra := len(flt.Tags) > 0 || len(flt.Where) > 0 || len(flt.Threads) > 0 || flt.HasFrom || flt.HasTo
-	if hidden > f.total/hiddenShare {
-		extra = true
-	} else if hidden > 0 && !extra {
-		f.hide(k, hidden)
+	if f.count == 0 {
+		f.none()
+		return
 	}
 	switch {
-	case f.count == 0:
-		f.none()
-	case q.IDs != nil:
-		f.ids = q.IDs
-		switch {
-		case extra:
-			f.ids = f.among(k, q.IDs)
-		case f.mode == passShown:
-			f.ids = slices.DeleteFunc(slices.Clone(q.IDs), f.hidden.has)
-		}
-		f.mode, f.count = passIDs, len(f.ids)
-		if f.count == 0 {
-			f.none()
-		}
-	case extra:
-		f.collect(k)
-	case f.mode == passScope && f.count == f.total && tails:
+	case len(flt.Tags) > 0 || len(flt.Where) > 0 || len(flt.Threads) > 0 || flt.HasFrom || flt.HasTo, hidden > f.total/hiddenShare:
+		f.mode, f.scoped = passSet, true
+	case hidden > 0:
+		f.hide(k, hidden)
+	case f.count == f.total && tails:
 		// Tails are taken to pass as a whole, which is good enough to choose a
 		// way, but not to leave the test out.
 		f.total++
+	}
+	if q.IDs == nil {
+		return
+	}
+	ids := q.IDs
+	switch f.mode {
+	case passSet:
+		ids = f.among(k, q.IDs)
+	case passShown:
+		ids = slices.DeleteFunc(slices.Clone(q.IDs), f.set.has)
+	}
+	f.set.of(ids)
+	if f.mode, f.count = passSet, len(ids); f.count == 0 {
+		f.none()
 	}
 }
 
@@ -187,6 +182,14 @@ func (p *searchPart) each(g func(id int64)) {
 		}
 		return
 	}
+	if p.filter.list != nil {
+		for _, doc := range p.filter.list {
+			if !p.deleted(doc) {
+				g(p.id(doc))
+			}
+		}
+		return
+	}
 	for w, b := range p.filter.bits {
 		for ; b != 0; b &= b - 1 {
 			if doc := p.lo + uint32(w*64+bits.TrailingZeros64(b)); !p.deleted(doc) {
@@ -196,75 +199,78 @@ func (p *searchPart) each(g func(id int64)) {
 	}
 }
 
-// addBits sets the bit of every record of a part that passes.
-func (f *vecFilter) addBits(p *searchPart) {
-	add := func(id int64) {
-		at := uint64(id - f.base)
-		f.bits[at/64] |= 1 << (at % 64)
-		f.count++
-	}
-	if p.filter.mode != filterSome || p.seg.del.count > 0 {
-		p.each(add)
-		return
+// addBits sets the bit of every record of a part that passes, and gives their
+// number.
+func (f *vecFilter) addBits(p *searchPart) (n int) {
+	set := f.set.bits
+	if p.filter.mode != filterSome || p.seg.del.count > 0 || p.filter.list != nil {
+		p.each(func(id int64) {
+			f.set.add(id)
+			n++
+		})
+		return n
 	}
 	// Most of the time would go into reading ids. Where 64 follow each other,
 	// which is how records written together are numbered, a word is moved as it
 	// is.
-	ids := column[int64](p.seg.sec[secIDs])[p.lo:p.hi]
+	ids := p.seg.ids[p.lo:p.hi]
 	for w, b := range p.filter.bits {
 		if b == 0 {
 			continue
 		}
+		n += bits.OnesCount64(b)
 		part := ids[w*64 : min(w*64+64, len(ids))]
-		if at := uint64(part[0] - f.base); part[len(part)-1]-part[0] == int64(len(part)-1) && at/64+1 < uint64(len(f.bits)) {
-			f.bits[at/64] |= b << (at % 64)
-			f.bits[at/64+1] |= b >> (64 - at%64)
-			f.count += bits.OnesCount64(b)
+		if at := uint64(part[0] - f.set.base); part[len(part)-1]-part[0] == int64(len(part)-1) && at/64+1 < uint64(len(set)) {
+			set[at/64] |= b << (at % 64)
+			set[at/64+1] |= b >> (64 - at%64)
 			continue
 		}
 		for ; b != 0; b &= b - 1 {
-			add(part[bits.TrailingZeros64(b)])
+			f.set.add(part[bits.TrailingZeros64(b)])
 		}
 	}
+	return n
 }
 
-// collect turns the records that pass into bits, or into a list when few do or
-// their ids lie far apart.
+// collect makes the set of the records that pass, for testing many rows against
+// it. It does nothing with other modes, or when the set is there.
 func (f *vecFilter) collect(k *searchKind) {
-	low, span := k.idSpan()
-	if span > maxBits || uint64(f.count) < span/sparseSpan {
-		f.list(k)
-		if f.mode, f.count = passIDs, len(f.ids); f.count == 0 {
-			f.none()
-		}
+	if f.mode != passSet || f.set.ready {
 		return
 	}
-	f.mode, f.base = passSet, low
-	f.bits = zeroBits(f.buf, span)
-	f.buf = f.bits
+	low, span := k.idSpan()
+	f.set.reset(low, span, f.count)
+	if f.set.bits == nil {
+		f.list(k)
+		return
+	}
 	f.count = 0
 	for _, p := range k.parts {
-		f.addBits(p)
+		f.count += f.addBits(p)
 	}
-	if f.count == 0 {
+	if f.set.ready = true; f.count == 0 {
 		f.none()
 	}
 }
 
-// list lists the records that pass.
+// list makes the set of the records that pass as a list, whatever the mode was:
+// for looking them up. It does nothing when that is there.
 func (f *vecFilter) list(k *searchKind) {
-	f.ids = make([]int64, 0, f.count)
-	for _, p := range k.parts {
-		p.each(func(id int64) { f.ids = append(f.ids, id) })
+	if f.mode == passNone {
+		return
 	}
-	slices.Sort(f.ids)
-}
-
-// listIDs makes sure that the records that pass are there as a list; it is
-// asked for when few do.
-func (f *vecFilter) listIDs(k *searchKind) {
-	if f.mode != passIDs {
-		f.list(k)
+	if f.mode == passSet && f.set.ready {
+		f.set.enlist()
+		return
+	}
+	f.set.empty()
+	for _, p := range k.parts {
+		p.each(f.set.add)
+	}
+	f.set.done()
+	f.mode, f.scoped = passSet, true
+	if f.count = len(f.set.list); f.count == 0 {
+		f.none()
 	}
 }
 
@@ -273,11 +279,11 @@ func (f *vecFilter) listIDs(k *searchKind) {
 func (f *vecFilter) hide(k *searchKind, about int) {
 	f.mode = passShown
 	low, span := k.idSpan()
-	f.hidden.reset(low, span, about)
+	f.set.reset(low, span, about)
 	for _, p := range k.parts {
-		p.eachHidden(f.hidden.add)
+		p.eachHidden(f.set.add)
 	}
-	f.hidden.done()
+	f.set.done()
 }
 
 // eachHidden calls g with the id of every live record of a part that is hidden
@@ -287,6 +293,20 @@ func (p *searchPart) eachHidden(g func(id int64)) {
 		for doc := p.lo; doc < p.hi && p.tf.hides; doc++ {
 			if !p.tail.lives.shows(doc, p.tf.f) && !p.deleted(doc) {
 				g(p.id(doc))
+			}
+		}
+		return
+	}
+	if others := int(p.hi-p.lo) - p.passing(); others <= 2*p.filter.life.entries() && p.filter.mode == filterSome {
+		// Hardly anything else keeps records out, and nothing that could pass. In
+		// the order of documents their ids are read faster than by time.
+		for w, b := range p.filter.bits {
+			doc := p.lo + uint32(w*64)
+			if b = ^b &^ p.seg.del.word(doc); p.hi-doc < 64 {
+				b &= 1<<(p.hi-doc) - 1
+			}
+			for ; b != 0; b &= b - 1 {
+				g(p.id(doc + uint32(bits.TrailingZeros64(b))))
 			}
 		}
 		return

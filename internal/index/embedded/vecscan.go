@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"math"
 	"slices"
 
 	"github.com/loci-memory/loci/internal/index"
@@ -100,14 +101,24 @@ func (r *run) read(from, to uint32) ([]byte, error) {
 	return r.codes[uint64(from)*uint64(n) : uint64(to)*uint64(n)], nil
 }
 
-// find gives the live row of a record. hint is where to begin to look among the
-// ids in ascending order; next is where a later id may begin.
-func (r *run) find(id int64, hint int) (row uint32, next int, ok bool) {
-	ids := r.ids
+// byID are the ids of a sorted run, ascending.
+func (r *run) byID() []int64 {
 	if r.part != nil {
-		ids = r.part.sortedIDs
+		return r.part.sortedIDs
 	}
-	i := hint + seek(ids[hint:], id)
+	return r.ids
+}
+
+// find gives the live row of a record. hint is where to begin to look among the
+// ids in ascending order, guess where the id may be; next is where a later id may
+// begin.
+func (r *run) find(id int64, hint, guess int) (row uint32, next int, ok bool) {
+	ids := r.byID()
+	i := guess
+	// There may be two of an id, one behind the other.
+	if uint(i) >= uint(len(ids)) || ids[i] != id || i > 0 && ids[i-1] == id {
+		i = hint + seek(ids[hint:], id)
+	}
 	if r.part != nil {
 		row, ok = r.part.liveAt(i, id, r.seg.del)
 		return row, i, ok
@@ -117,6 +128,23 @@ func (r *run) find(id int64, hint int) (row uint32, next int, ok bool) {
 	}
 	return 0, i, false
 }
+
+// slope guesses where ids stand that were handed out evenly. Other than one search
+// that begins where the last one ended, guesses do not wait for each other.
+type slope struct {
+	first int64
+	per   float64
+}
+
+func newSlope(ids []int64) (s slope) {
+	if n := len(ids); n > 1 {
+		s.first, s.per = ids[0], float64(n-1)/float64(ids[n-1]-ids[0])
+	}
+	return s
+}
+
+// at may lie outside of the ids.
+func (s *slope) at(id int64) int { return int(math.Round(float64(id-s.first) * s.per)) }
 
 // seek gives the first place in ids, which ascend, whose id is not below id. Ids
 // are often handed out evenly, so it begins with a guess.
