@@ -20,6 +20,11 @@ func (l engineLink) Pair(ctx context.Context, fn func(*store.ReadTx, index.View)
 	return l.e.readPair(ctx, fn)
 }
 
+// UntilClosing implements link.Store.
+func (l engineLink) UntilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
+	return l.e.untilClosing(ctx)
+}
+
 // Directory implements link.Store.
 func (l engineLink) Directory() string { return l.e.dir }
 

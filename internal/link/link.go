@@ -15,6 +15,9 @@ type Store interface {
 	// Enter counts a call in, so that closing waits for it; after close it is
 	// errs.Closed. leave must be called once the call is over.
 	Enter(op string) (leave func(), err error)
+	// UntilClosing is ctx, ended when the store begins to close: what takes long does
+	// not keep it from that. stop must be called in the end.
+	UntilClosing(ctx context.Context) (work context.Context, stop context.CancelFunc)
 	// Now is the store's clock.
 	Now() time.Time
 	// Read runs fn with a snapshot of the truth.
@@ -51,6 +54,10 @@ type Store interface {
 	HasEmbedder(space string) bool
 	// SearchSpace is the space that searches of a namespace use; nil for none.
 	SearchSpace(ctx context.Context, namespace string) (*store.Space, error)
+	// SearchPoints gives the current points that answer a text best, best first, at
+	// most as many as the query's window, and why it had to do with less. Fewer than
+	// the window are all there are.
+	SearchPoints(ctx context.Context, q PointQuery) (found []FoundPoint, degraded []string, err error)
 	// Sweep removes what is expired, and what lies in places that are given up, now
 	// and not in its own time. It gives the number of expired points.
 	Sweep(ctx context.Context) (int64, error)
@@ -103,4 +110,27 @@ type Copy struct {
 	Source   string // where it came from, for people: of a chunk "path:first-last", its lines
 	Created  int64  // UTC microseconds
 	Updated  int64
+}
+
+// PointQuery asks for points of one kind by words and, where an embedder turns the
+// text into one, by vectors.
+type PointQuery struct {
+	Namespace, Scope string
+	Kind             store.Kind
+	Text             string
+	Space            string // that of the vectors; "" leaves it to the namespace
+	Where            []index.Condition
+	Tags             []string
+	Thread           string // "" for any
+	ValidAt          *int64 // when what they say must hold; nil: now
+	// Window is how many candidates each way of searching gives, 1 and up. Scores
+	// depend on it.
+	Window   int
+	NoRerank bool
+}
+
+// FoundPoint is a point with the score of a search.
+type FoundPoint struct {
+	Point *store.Point
+	Score float64
 }

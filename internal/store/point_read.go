@@ -269,14 +269,19 @@ func (s *session) PointsBelow(place int64, floor float64, limit int) ([]*Point, 
 // PointVersions gives the earlier versions of a point, oldest first.
 func (s *session) PointVersions(id int64) (out []PointVersion, err error) {
 	err = s.each(sqlPointVersions, []int64{id}, func(st stmt) bool {
-		out = append(out, PointVersion{
-			Version: st.columnInt(0), Recorded: st.columnInt(1), RecordedTo: st.columnInt(2), ValidFrom: columnOptional(st, 3),
-			ValidTo: columnOptional(st, 4), Title: st.columnText(5), Data: columnJSON(st, 6), Metadata: columnJSON(st, 7),
-			Content: st.columnText(8),
-		})
+		out = append(out, readPointVersion(st))
 		return true
 	})
 	return out, err
+}
+
+// readPointVersion reads the row of a version that st stands on.
+func readPointVersion(st stmt) PointVersion {
+	return PointVersion{
+		Version: st.columnInt(0), Recorded: st.columnInt(1), RecordedTo: st.columnInt(2), ValidFrom: columnOptional(st, 3),
+		ValidTo: columnOptional(st, 4), Title: st.columnText(5), Data: columnJSON(st, 6), Metadata: columnJSON(st, 7),
+		Content: st.columnText(8),
+	}
 }
 
 // AgentMemory gives the agent memory of a scope; nil when there is none.

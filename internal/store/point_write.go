@@ -62,25 +62,29 @@ func bindPoint(st stmt, at int, p *Point) {
 // older than the latest keep.
 func (tx *WriteTx) AddPointVersion(id int64, v *PointVersion, keep int64) error {
 	if keep > 0 {
-		st, err := tx.stmt(sqlAddPointVersion)
-		if err != nil {
-			return err
-		}
-		st.bindInt(1, id)
-		st.bindInt(2, v.Version)
-		st.bindInt(3, v.Recorded)
-		st.bindInt(4, v.RecordedTo)
-		bindOptional(st, 5, v.ValidFrom)
-		bindOptional(st, 6, v.ValidTo)
-		st.bindText(7, v.Title)
-		bindMetadata(st, 8, v.Data)
-		bindMetadata(st, 9, v.Metadata)
-		st.bindText(10, v.Content)
-		if err := st.run(); err != nil {
+		if err := tx.addPointVersion(id, v); err != nil {
 			return err
 		}
 	}
 	return tx.exec(sqlTrimPointVersions, id, v.Version-keep)
+}
+
+func (tx *WriteTx) addPointVersion(id int64, v *PointVersion) error {
+	st, err := tx.stmt(sqlAddPointVersion)
+	if err != nil {
+		return err
+	}
+	st.bindInt(1, id)
+	st.bindInt(2, v.Version)
+	st.bindInt(3, v.Recorded)
+	st.bindInt(4, v.RecordedTo)
+	bindOptional(st, 5, v.ValidFrom)
+	bindOptional(st, 6, v.ValidTo)
+	st.bindText(7, v.Title)
+	bindMetadata(st, 8, v.Data)
+	bindMetadata(st, 9, v.Metadata)
+	st.bindText(10, v.Content)
+	return st.run()
 }
 
 // RemovePoint removes a point, as it was read in this operation, with its

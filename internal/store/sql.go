@@ -338,6 +338,16 @@ const (
 	sqlPointEdgesFrom
 	sqlPointEdgesTo
 	sqlPointEdgesIn
+	sqlWholePoints
+	sqlWholeVersions
+	sqlWholeEdges
+	sqlPointRef
+	sqlDropEdgeTwins
+	sqlRepointEdges
+	sqlDropEdgesTo
+	sqlAdoptEdges
+	sqlExpiredIn
+	sqlLongHistories
 	sqlEdgeTypesFrom
 	sqlEdgeTypesTo
 	sqlEdgesFrom
@@ -445,5 +455,6 @@ func (d dialect) statements() [statementCount]string {
 	addVectorStatements(&all)
 	addPageStatements(&all)
 	addAgentStatements(&all)
+	addTransferStatements(&all)
 	return all
 }
