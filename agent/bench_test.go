@@ -3,15 +3,20 @@ package agent
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/loci-memory/loci"
 )
 
 // benchFacts opens a memory of n facts with random vectors of 384 numbers.
-func benchFacts(b *testing.B, n int) *SemanticMemory {
+func benchFacts(b *testing.B, n int) *SemanticMemory { return benchExpiring(b, n, nil, nil) }
+
+// benchExpiring is benchFacts with a clock and with facts that expire.
+func benchExpiring(b *testing.B, n int, clock func() time.Time, ttl *uint64) *SemanticMemory {
 	b.Helper()
-	db, err := loci.Open(b.Context(), b.TempDir(), &loci.Options{NoBackgroundEmbedding: true, WaitForIndex: true})
+	db, err := loci.Open(b.Context(), b.TempDir(), &loci.Options{NoBackgroundEmbedding: true, WaitForIndex: true, Clock: clock})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -26,6 +31,7 @@ func benchFacts(b *testing.B, n int) *SemanticMemory {
 		for j := i; j < min(i+1000, n); j++ {
 			in := FactInput{Content: fmt.Sprintf("fact %d of the harbour, measured in week %d", j, r.IntN(5000))}
 			in.ID, in.Embedding = loci.PointID(j), benchVector(r)
+			in.TTLSeconds = ttl
 			in.Metadata = fmt.Appendf(nil, `{"ten":%d,"hundred":%d,"thousand":%d}`, r.IntN(10), r.IntN(100), r.IntN(1000))
 			batch = append(batch, in)
 		}
@@ -91,5 +97,18 @@ func BenchmarkStore(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.N*size)/b.Elapsed().Seconds(), "facts/s")
 		})
+	}
+}
+
+// BenchmarkSweep removes expired facts; an operation is one fact.
+func BenchmarkSweep(b *testing.B) {
+	var ahead atomic.Int64
+	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	s := benchExpiring(b, b.N, clock, new(uint64(3600)))
+	ahead.Store(int64(2 * time.Hour))
+	b.ReportAllocs()
+	b.ResetTimer()
+	if _, err := s.m.link.Sweep(b.Context()); err != nil {
+		b.Fatal(err)
 	}
 }
