@@ -32,7 +32,7 @@ func (r *searchRun) finish(hits []fusedHit, draft *rerankDraft) ([]finishedHit, 
 	}
 	out := make([]finishedHit, len(hits))
 	for i := range hits {
-		out[i] = finishedHit{SearchHit: r.result(&hits[i], space), id: hits[i].ID}
+		out[i] = finishedHit{SearchHit: r.result(&hits[i], space), id: hits[i].ID, record: hits[i].record}
 	}
 	return out, nil
 }

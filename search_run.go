@@ -54,24 +54,32 @@ func (db *DB) Search(ctx context.Context, req SearchRequest) (*SearchResult, err
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	q := analyzeQuery(req.Query, req.MatchField)
-	vectors, err := e.prepareVectors(ctx, t, plan)
+	found, _, err := e.answer(ctx, plan, t)
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	var found *searched
+	return found.res, nil
+}
+
+// answer runs a plan of its own, and gives its hits also as they were found.
+func (e *engine) answer(ctx context.Context, p *searchPlan, t *trace) (found *searched, hits []finishedHit, err error) {
+	q := analyzeQuery(p.req.Query, p.req.MatchField)
+	vectors, err := e.prepareVectors(ctx, t, p)
+	if err != nil {
+		return nil, nil, err
+	}
 	err = e.readPair(ctx, func(tx *store.ReadTx, view index.View) (err error) {
-		found, err = e.search(ctx, tx, view, plan, q, vectors[0], t)
+		found, err = e.search(ctx, tx, view, p, q, vectors[0], t)
 		return err
 	})
 	if err != nil {
-		return nil, errs.WithOp(op, err)
+		return nil, nil, err
 	}
-	if _, err = e.settle(ctx, plan, found, t); err != nil {
-		return nil, errs.WithOp(op, err)
+	if hits, err = e.settle(ctx, p, found, t); err != nil {
+		return nil, nil, err
 	}
 	e.degraded.note(found.res.Diagnostics.Degraded)
-	return found.res, nil
+	return found, hits, nil
 }
 
 // plan checks a request.
@@ -185,6 +193,7 @@ type searched struct {
 type finishedHit struct {
 	SearchHit
 	id      int64
+	record  store.Stored
 	context Neighborhood // of a search with context
 }
 

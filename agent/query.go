@@ -195,8 +195,8 @@ func (s *points) checkQuery(embedding []float32, k *int, offset int, f *Selectio
 	if q.k, err = checkLimit("k", k, defaultK); err != nil {
 		return nil, err
 	}
-	if offset < 0 {
-		return nil, errs.Invalid("offset", "must not be below 0, not %d", offset)
+	if err := checkOffset(offset); err != nil {
+		return nil, err
 	}
 	q.selected, err = f.check()
 	return q, err

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-
 	"strconv"
 
 	"github.com/loci-memory/loci"
@@ -23,6 +22,14 @@ func checkLimit(field string, limit *int, otherwise int) (int, error) {
 		return 0, errs.Invalid(field, "must be 1 to %d, not %d", loci.MaxPage, n)
 	}
 	return n, nil
+}
+
+// checkOffset checks how many hits are to be left out.
+func checkOffset(offset int) error {
+	if offset < 0 {
+		return errs.Invalid("offset", "must be 0 or more, not %d", offset)
+	}
+	return nil
 }
 
 // livePoint reads the live point of an id; nil when there is none.
