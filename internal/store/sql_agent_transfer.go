@@ -28,7 +28,7 @@ func addTransferStatements(all *[statementCount]string) {
 	all[sqlPointRef] = "SELECT id, version, expires_at FROM points WHERE place = $1 AND point_key = $2"
 	all[sqlDropEdgeTwins] = "DELETE FROM point_edges WHERE place = $3 AND EXISTS (" + replaced + " AND EXISTS (" + twin + "))"
 	all[sqlRepointEdges] = `UPDATE point_edges SET target = (SELECT n.id FROM points o CROSS JOIN points n
-		WHERE o.id = point_edges.target AND n.place = $1 AND n.point_key = o.point_key)
+		WHERE o.id = point_edges.target AND n.place = $1 AND n.point_key = o.point_key), target_place = $1
 		WHERE place = $3 AND EXISTS (` + replaced + ")"
 	all[sqlDropEdgesTo] = `DELETE FROM point_edges WHERE place = $1
 		AND EXISTS (SELECT 1 FROM points o WHERE o.id = point_edges.target AND o.place = $2)`
