@@ -130,20 +130,10 @@ func Read(r io.Reader, format Format, limits Limits, fn func(Message) error) (Re
 	if rd.limits, err = limits.complete(); err != nil {
 		return rd.report, err
 	}
-	switch format {
-	case "", JSONL, ChatGPT, Claude:
-	default:
-		return rd.report, errs.Invalid("format", "must be jsonl, chatgpt or claude")
-	}
 	src := &source{r: r}
-	head, err := src.head()
+	head, err := src.begin(&format)
 	if err != nil {
 		return rd.report, err
-	}
-	if format == "" {
-		if format, err = detect(head); err != nil {
-			return rd.report, err
-		}
 	}
 	src.r = io.MultiReader(bytes.NewReader(head), r)
 	rd.report.Format = format
@@ -157,6 +147,16 @@ func Read(r io.Reader, format Format, limits Limits, fn func(Message) error) (Re
 	}
 	rd.report.EmptyThreads = int64(len(rd.threads)) - rd.report.Threads
 	return rd.report, err
+}
+
+// Detect finds out the format of what r gives, unless it is said already. What r gives
+// is then read from rest.
+func Detect(r io.Reader, format Format) (found Format, rest io.Reader, err error) {
+	head, err := (&source{r: r}).begin(&format)
+	if err != nil {
+		return "", nil, err
+	}
+	return format, io.MultiReader(bytes.NewReader(head), r), nil
 }
 
 // complete puts defaults where nothing is said.

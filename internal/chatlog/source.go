@@ -89,6 +89,20 @@ func (s *source) head() ([]byte, error) {
 	return head, nil
 }
 
+// begin reads the beginning, and from that the format if it is not said. Whoever calls
+// it puts the beginning back.
+func (s *source) begin(format *Format) (head []byte, err error) {
+	switch *format {
+	case "", JSONL, ChatGPT, Claude:
+	default:
+		return nil, errs.Invalid("format", "must be jsonl, chatgpt or claude")
+	}
+	if head, err = s.head(); err == nil && *format == "" {
+		*format, err = detect(head)
+	}
+	return head, err
+}
+
 // detect tells the format from the first names of the input that only one has.
 // Without any input there are no lines, which is fine in JSONL.
 func detect(head []byte) (Format, error) {
