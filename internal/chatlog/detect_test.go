@@ -9,9 +9,9 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 )
 
-// TestDetect holds that a format is found, that the reader gives all of the input
+// TestDetectAhead holds that a format is found, that the reader gives all of the input
 // after it, and that what is read by it is what is read without it.
-func TestDetect(t *testing.T) {
+func TestDetectAhead(t *testing.T) {
 	for name, c := range map[string]struct {
 		input string
 		said  Format
