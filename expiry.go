@@ -51,6 +51,8 @@ type sweeper struct {
 	wake chan struct{}
 	due  atomic.Int64 // when it means to look next, by the life clock
 	turn sync.Mutex   // one sweep at a time
+	// failure is what the last sweep failed of; nil: of nothing.
+	failure atomic.Pointer[string]
 
 	mu      sync.Mutex
 	staging []int64 // places that are being filled
@@ -133,9 +135,23 @@ func (e *engine) untilDue() time.Duration {
 func (e *engine) sweep(ctx context.Context) (removed int64, err error) {
 	e.sweeps.turn.Lock()
 	defer e.sweeps.turn.Unlock()
+	if removed, err = e.removeExpired(ctx); err == nil {
+		err = e.emptyPlaces(ctx)
+	}
+	switch {
+	case err == nil:
+		e.sweeps.failure.Store(nil)
+	case ctx.Err() == nil:
+		e.sweeps.failure.Store(new(err.Error()))
+	}
+	return removed, err
+}
+
+// removeExpired removes every expired point, some of them at a time.
+func (e *engine) removeExpired(ctx context.Context) (removed int64, err error) {
 	for more := true; more; {
 		if more, err = e.someExpired(ctx); err != nil || !more {
-			break
+			return removed, err
 		}
 		n := 0
 		_, err = e.writeMany(ctx, func(tx *store.WriteTx) error {
@@ -157,10 +173,7 @@ func (e *engine) sweep(ctx context.Context) (removed int64, err error) {
 		removed += int64(n)
 		more = n == sweepBatch
 	}
-	if err != nil {
-		return removed, err
-	}
-	return removed, e.emptyPlaces(ctx)
+	return removed, nil
 }
 
 // someExpired says whether there is anything to remove, without the writer.
@@ -189,7 +202,7 @@ func (e *engine) emptyPlaces(ctx context.Context) error {
 				more, _, err = tx.EmptyPlace(place, sweepBatch)
 				return err
 			})
-			}
+		}
 	}
 	return err
 }

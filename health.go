@@ -27,6 +27,9 @@ type HealthReport struct {
 	ForeignKeyErrors    int64            `json:"foreign_key_errors"`
 	IntegrityAtUS       int64            `json:"integrity_at_us,omitempty"`
 	DroppedEvents       int64            `json:"dropped_events"` // log events lost because the sink was slow
+	// SweepError is what keeps expired points of agent memories in the file, where
+	// nobody sees them; empty while nothing does. It is tried again.
+	SweepError string `json:"sweep_error,omitempty"`
 }
 
 // integrityResult is what the last deep check found.
@@ -85,6 +88,9 @@ func (e *engine) health() *HealthReport {
 		RerankerRegistered: e.rerankerRegistered(),
 		LastDegraded:       e.degraded.list(),
 		DroppedEvents:      e.sinks.dropped.Load(),
+	}
+	if failure := e.sweeps.failure.Load(); failure != nil {
+		report.SweepError = *failure
 	}
 	for number, n := range c.Counts {
 		if n > 0 {

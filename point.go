@@ -131,10 +131,7 @@ func bound(at *int64) int64 {
 	if at == nil {
 		return 0
 	}
-	if *at == 0 {
-		return 1
-	}
-	return *at
+	return index.At(*at)
 }
 
 // pointDocument is what the index learns of a stored point.

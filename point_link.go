@@ -25,6 +25,13 @@ func (l engineLink) UntilClosing(ctx context.Context) (context.Context, context.
 	return l.e.untilClosing(ctx)
 }
 
+// IndexFailed implements link.Store.
+func (l engineLink) IndexFailed() {
+	if h := l.e.index.Load(); h != nil {
+		l.e.indexBroke(h)
+	}
+}
+
 // Directory implements link.Store.
 func (l engineLink) Directory() string { return l.e.dir }
 

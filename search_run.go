@@ -423,7 +423,7 @@ func (p *searchPlan) indexFilter(tx *store.ReadTx, now int64) (f index.Filter, a
 	if len(f.Scopes) == 0 {
 		return f, false, nil
 	}
-	f.Now, f.HasValid, f.ValidAt = now, true, valueOr(p.req.ValidAtUS, now)
+	f.Now, f.HasValid, f.ValidAt = now, true, index.At(valueOr(p.req.ValidAtUS, now))
 	for _, tag := range p.filter.Tags {
 		id, ok, err := tx.StringID(tag)
 		if err != nil || !ok {

@@ -37,6 +37,16 @@ type draft struct {
 	fingerprint uint64
 	state       VectorState
 	prepared    *index.Prepared
+	// kept says that the point that was there has a vector of the very same text.
+	kept bool
+}
+
+// vectorState says where the vector comes from of the point that was stored.
+func (d *draft) vectorState() VectorState {
+	if d.kept {
+		return VectorMade
+	}
+	return d.state
 }
 
 // removes says that the draft is only to be checked, and its point removed.

@@ -46,9 +46,9 @@ func (f *Selection) check() (*selection, error) {
 			out.content = &text
 			continue
 		}
-		c, exact := pairCondition(m)
+		c, whole := pairCondition(m)
 		out.where = append(out.where, c)
-		if !exact {
+		if !whole {
 			out.pairs = append(out.pairs, m)
 		}
 	}
@@ -81,20 +81,13 @@ func stringOf(raw []byte) (string, bool) {
 
 // pairCondition is a pair of a filter as a condition of the index, and whether that
 // says all of it. The index knows that an object or an array is there but not what
-// is in it, and numbers as float64 only.
-func pairCondition(m meta.Member) (c index.Condition, exact bool) {
+// is in it, and numbers as float64 only, so that numbers that differ may be one.
+func pairCondition(m meta.Member) (c index.Condition, whole bool) {
 	v := meta.Scalar(m.Value)
 	if v.Type == index.TypeOther {
 		return index.Condition{Key: m.Key, Op: index.OpExists}, false
 	}
-	return index.Condition{Key: m.Key, Op: index.OpEq, Values: []index.Value{v}},
-		v.Type != index.TypeNumber || math.Abs(v.Number) < 1<<53 && v.Number == math.Trunc(v.Number) && plainInteger(m.Value)
-}
-
-// plainInteger says whether a number is written as nothing but digits. Of such, below
-// 2^53, no two are one float64; of others there may be, 0.1 and 0.1000000000000000001.
-func plainInteger(raw []byte) bool {
-	return !slices.ContainsFunc(raw, func(c byte) bool { return c != '-' && (c < '0' || c > '9') })
+	return index.Condition{Key: m.Key, Op: index.OpEq, Values: []index.Value{v}}, v.Type != index.TypeNumber
 }
 
 // narrow adds what the index has to know of a selection to a filter; false when
@@ -271,25 +264,56 @@ func (r *nearRun) run(ctx context.Context) ([]nearHit, error) {
 	}
 	r.filter = index.Filter{
 		Namespace: r.row.NamespaceID, Kinds: []index.Kind{index.Kind(r.s.kind)}, Scopes: []int64{r.row.Place(r.s.kind)},
-		Now: r.now, HasValid: true, ValidAt: valueOr(r.q.selected.validAt, r.now),
+		Now: r.now, HasValid: true, ValidAt: index.At(valueOr(r.q.selected.validAt, r.now)),
 	}
 	if some, err := r.q.selected.narrow(r.tx, &r.filter); err != nil || !some {
 		return nil, err
 	}
-	wanted := r.q.k + r.q.skip
-	for window := wanted + wanted/2 + extraCandidates; ; window *= 4 {
-		res, err := r.view.Nearest(index.VectorQuery{Space: r.space.ID, Values: r.q.unit, Limit: window, Exact: r.q.exact}, r.filter)
+	wanted, err := r.wanted()
+	if err != nil {
+		return r.without(ctx)
+	}
+	exact := r.q.exact
+	for window := wanted + wanted/2 + extraCandidates; ; {
+		res, err := r.view.Nearest(index.VectorQuery{Space: r.space.ID, Values: r.q.unit, Limit: window, Exact: exact}, r.filter)
 		if err != nil {
-			return r.scan(ctx)
+			return r.without(ctx)
 		}
 		hits, whole, err := r.rescore(res.Hits, wanted)
 		if err != nil {
 			return nil, err
 		}
-		if whole || len(res.Hits) < window || ctx.Err() != nil {
-			return r.page(hits), ctx.Err()
+		more := len(res.Hits) == window
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case whole, !more && (res.Exact || len(hits) >= wanted):
+			return r.page(hits), nil
+		case more:
+			window *= windowGrowth
+		default: // part of the vectors did not give as many as are wanted
+			exact = true
 		}
 	}
+}
+
+// wanted is how many of the best hits there have to be. It is never far above the
+// number of points, whatever page is asked for.
+func (r *nearRun) wanted() (int, error) {
+	if r.q.skip <= loci.MaxPage {
+		return r.q.k + r.q.skip, nil
+	}
+	all, err := r.view.Count(index.Filter{Namespace: r.filter.Namespace, Kinds: r.filter.Kinds, Scopes: r.filter.Scopes, Now: r.now})
+	if err != nil {
+		return 0, err
+	}
+	return int(min(all, int64(r.q.skip))) + r.q.k, nil
+}
+
+// without is run where the index has failed, which is taken out of use.
+func (r *nearRun) without(ctx context.Context) ([]nearHit, error) {
+	r.s.m.link.IndexFailed()
+	return r.scan(ctx)
 }
 
 // extraCandidates are asked for beyond what is wanted, since the index's order is
@@ -376,16 +400,22 @@ func (r *nearRun) hit(id int64) (hit nearHit, ok bool, err error) {
 	return hit, r.q.selected.meets(hit.point), nil
 }
 
-// page sorts the hits and cuts out those that are asked for.
-func (r *nearRun) page(hits []nearHit) []nearHit {
+// best sorts hits and leaves the best of them.
+func best(hits []nearHit, most int) []nearHit {
 	slices.SortFunc(hits, func(a, b nearHit) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.key, b.key))
 	})
+	return hits[:min(most, len(hits))]
+}
+
+// page cuts those hits out that are asked for.
+func (r *nearRun) page(hits []nearHit) []nearHit {
+	hits = best(hits, len(hits))
 	hits = hits[min(r.q.skip, len(hits)):]
 	return hits[:min(r.q.k, len(hits))]
 }
 
-// scan is run without an index: it goes through all points.
+// scan is run without an index: it goes through all points, a part at a time.
 func (r *nearRun) scan(ctx context.Context) ([]nearHit, error) {
 	var hits []nearHit
 	for after := (*uint64)(nil); ; {
@@ -405,6 +435,9 @@ func (r *nearRun) scan(ctx context.Context) ([]nearHit, error) {
 			if ok {
 				hits = append(hits, hit)
 			}
+		}
+		if most := loci.MaxPage; len(hits) > 2*most && r.q.skip <= most {
+			hits = best(hits, r.q.k+r.q.skip)
 		}
 		if len(found) < loci.MaxPage {
 			return r.page(hits), nil

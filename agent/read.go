@@ -169,6 +169,7 @@ func (s *points) Count(ctx context.Context) (*Count, error) {
 			if err == nil {
 				return nil
 			}
+			s.m.link.IndexFailed()
 		}
 		n, err = tx.CountPoints(row.Place(s.kind), s.m.link.Clock())
 		return err

@@ -94,6 +94,7 @@ func (w *writer) put(d *draft) (*store.Point, error) {
 		return nil, nil
 	}
 	p := d.point // a draft may be stored again, when its transaction is
+	d.kept = false
 	p.Recorded, p.Version = w.now, 1
 	wall := w.s.m.link.Now().UnixMicro()
 	p.Created, p.Updated = wall, wall
@@ -126,14 +127,23 @@ func (w *writer) put(d *draft) (*store.Point, error) {
 	if err := w.s.m.link.StagePoint(w.tx, &p, d.prepared); err != nil {
 		return nil, err
 	}
-	switch {
-	case d.vector != nil:
-		err = w.tx.PutVector(w.space, &p.Record, d.fingerprint, d.vector)
-	case old != nil:
-		// What the caller gave for the old text says nothing of the new one.
-		err = w.tx.DropVector(w.space.ID, &p.Record)
+	if d.vector != nil {
+		return &p, w.tx.PutVector(w.space, &p.Record, d.fingerprint, d.vector)
 	}
-	return &p, err
+	if old == nil {
+		return &p, nil
+	}
+	// One that was made of another text is gone by now. What the caller gave for the
+	// old text says nothing of the new one.
+	of, ok, err := w.tx.VectorText(w.space.ID, p.ID)
+	switch {
+	case err != nil || !ok:
+		return &p, err
+	case of == store.TextOfCaller:
+		return &p, w.tx.DropVector(w.space.ID, &p.Record)
+	}
+	d.kept = true
+	return &p, nil
 }
 
 // learned fills in what a procedure knows of itself.
@@ -199,7 +209,7 @@ func expect(revision int64, p *store.Point) error {
 func stored(d *draft, p *store.Point) Stored {
 	out := Stored{ID: loci.PointID(d.point.Key)}
 	if p != nil {
-		out.ID, out.Vector, out.Version = loci.PointID(p.Key), d.state, p.Version
+		out.ID, out.Vector, out.Version = loci.PointID(p.Key), d.vectorState(), p.Version
 	}
 	return out
 }
@@ -234,6 +244,9 @@ func (s *points) putOne(ctx context.Context, call string, d *draft) (*loci.Recei
 
 // putUnique stores a draft under its id, or under a free one where that is taken.
 func (s *points) putUnique(ctx context.Context, call string, d *draft) (*loci.Receipt[Stored], error) {
+	if d.expectedRevision != nil {
+		return nil, errs.WithOp(s.name(call), errs.Invalid("expected_revision", "says nothing here: what is stored already is never replaced"))
+	}
 	if err := s.ready(ctx, d); err != nil {
 		return nil, errs.WithOp(s.name(call), err)
 	}
@@ -261,29 +274,12 @@ func (w *writer) putUnique(d *draft) (*store.Point, error) {
 		return nil, err
 	}
 	if held != nil {
-		if d.point.Key, err = w.free(); err != nil {
+		// An expired point that has the free id is removed when the draft is put.
+		if d.point.Key, err = w.tx.FreePointKey(w.place, w.now); err != nil {
 			return nil, err
 		}
 	}
 	return w.put(d)
-}
-
-// free gives an id that no live point has: the one above the greatest that one has,
-// as long as there is one.
-func (w *writer) free() (uint64, error) {
-	for {
-		greatest, err := w.tx.GreatestPoint(w.place)
-		if err != nil {
-			return 0, err
-		}
-		if greatest == nil || !expired(greatest, w.now) {
-			return w.tx.FreePointKey(w.place)
-		}
-		// What is expired holds nothing.
-		if err := w.tx.RemovePoint(greatest); err != nil {
-			return 0, err
-		}
-	}
 }
 
 // putBatch stores drafts, all or none. Of those of one id the last one counts.
@@ -313,7 +309,7 @@ func (s *points) putBatch(ctx context.Context, call string, drafts []*draft) (*l
 				out.Removed++
 			default:
 				out.Stored++
-				switch d.state {
+				switch d.vectorState() {
 				case VectorMade:
 					out.Made++
 				case VectorPending:

@@ -6,6 +6,8 @@
 // of the truth's dictionary.
 package index
 
+import "math"
+
 // Kind is a record's kind as a small integer. The numbers are part of the
 // index format and never change.
 type Kind uint8
@@ -39,6 +41,15 @@ type Life struct {
 	Expires   int64 // it is gone at this time and later
 	ValidFrom int64 // what it says holds from then on
 	ValidTo   int64 // and no longer from then on
+}
+
+// At is a time as a Life and a Filter have it, for which 0 is none: the epoch and
+// all before it stand one earlier.
+func At(us int64) int64 {
+	if us <= 0 && us > math.MinInt64 {
+		us--
+	}
+	return us
 }
 
 // Shows says whether a filter for the given times lets see a record of this life.

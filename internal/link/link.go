@@ -30,6 +30,9 @@ type Store interface {
 	// Pair runs fn with a snapshot of the truth and the index's view of the same
 	// revision; the view is nil while no index is usable.
 	Pair(ctx context.Context, fn func(*store.ReadTx, index.View) error) error
+	// IndexFailed takes the index out of use after a view of it failed, which means
+	// damaged files, and has it rebuilt.
+	IndexFailed()
 	// Directory is the data directory.
 	Directory() string
 	// Clock is the time that expiry is judged by, in UTC microseconds. It never goes

@@ -130,20 +130,11 @@ func (s *session) CountPoints(place, now int64) (int64, error) {
 	return found[0], nil
 }
 
-// GreatestPoint gives the point of a place with the greatest key, expired or not;
-// nil when there is none.
-func (s *session) GreatestPoint(place int64) (*Point, error) {
-	keys, err := s.ids(sqlGreatestPoint, place)
-	if err != nil || len(keys) == 0 {
-		return nil, err
-	}
-	return s.PointByKey(place, keyOfOrdered(keys[0]))
-}
-
-// FreePointKey gives a key that no point of a place has: the one above the
-// greatest, or, where that is the last there is, the lowest free one.
-func (s *session) FreePointKey(place int64) (uint64, error) {
-	greatest, err := s.ids(sqlGreatestPoint, place)
+// FreePointKey gives a key that no point of a place has that is not expired at now:
+// the one above the greatest of those, or, where that is the last there is, the
+// lowest that is free.
+func (s *session) FreePointKey(place, now int64) (uint64, error) {
+	greatest, err := s.ids(sqlGreatestPoint, place, now)
 	if err != nil {
 		return 0, err
 	}

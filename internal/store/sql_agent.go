@@ -128,7 +128,7 @@ func addAgentStatements(all *[statementCount]string) {
 	all[sqlPointTexts] = "SELECT point_key, content FROM points WHERE place = $1 AND " + live + ` AND point_key >= $3
 		ORDER BY point_key LIMIT $4`
 	all[sqlPointsFrom] = "SELECT id FROM points WHERE place = $1 AND point_key >= $2 ORDER BY point_key LIMIT $3"
-	all[sqlGreatestPoint] = "SELECT point_key FROM points WHERE place = $1 ORDER BY point_key DESC LIMIT 1"
+	all[sqlGreatestPoint] = "SELECT point_key FROM points WHERE place = $1 AND " + live + " ORDER BY point_key DESC LIMIT 1"
 	all[sqlPointKeysFrom] = "SELECT point_key FROM points WHERE place = $1 AND point_key >= $2 ORDER BY point_key LIMIT $3"
 	// The sign has the expired ones, which are few, looked for among those that
 	// expire. To look at every point of the place would mean to read it.
