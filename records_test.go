@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/loci-memory/loci/internal/meta"
 )
 
 func TestRecords(t *testing.T) {
