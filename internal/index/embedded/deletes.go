@@ -31,6 +31,9 @@ func (s *deleteSet) has(doc uint32) bool {
 // word gives the marks of the 64 documents from doc on as bits; there need not be
 // so many.
 func (s *deleteSet) word(doc uint32) uint64 {
+	if s.count == 0 {
+		return 0
+	}
 	at := func(w uint32) uint64 { // the word w of all pages
 		if i := w / (pageDocs / 64); int(i) < len(s.pages) && s.pages[i] != nil {
 			return s.pages[i][w%(pageDocs/64)]

@@ -281,15 +281,15 @@ func BenchmarkStage(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch measures searches of one to three common words over 100,000
-// documents in segments, a tenth of which are expired at 100.
-func BenchmarkSearch(b *testing.B) {
+// searchBenchView has 100,000 documents in segments, a tenth of which are expired
+// at 100.
+func searchBenchView(b *testing.B) index.View {
 	w := world{rand.New(rand.NewPCG(1, 1))}
 	ix, err := Open(newFaultFS(), Options{Analyze: words, Version: 1, StoreID: "s"})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer ix.Close()
+	b.Cleanup(func() { ix.Close() })
 	for rev := range int64(100) {
 		var changes []index.Change
 		for i := range int64(1000) {
@@ -307,7 +307,14 @@ func BenchmarkSearch(b *testing.B) {
 		b.Fatal(err)
 	}
 	v, _ := ix.View(ix.Revision())
-	defer v.Close()
+	b.Cleanup(v.Close)
+	return v
+}
+
+// BenchmarkSearch measures searches of one to three common words, with and without
+// expired documents.
+func BenchmarkSearch(b *testing.B) {
+	v := searchBenchView(b)
 	f := index.Filter{Namespace: 1, Kinds: []index.Kind{1}, Scopes: []int64{10, 11, 12}}
 	for n := range 6 {
 		n, now := 1+n%3, int64(n/3*100)
@@ -320,6 +327,23 @@ func BenchmarkSearch(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := v.Search(q, f, index.Options{Limit: 100}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCount counts all documents, those of one scope, and those that are not
+// expired.
+func BenchmarkCount(b *testing.B) {
+	v := searchBenchView(b)
+	for name, f := range map[string]index.Filter{"all": {Scopes: []int64{10, 11, 12}}, "scope": {Scopes: []int64{10}}, "expired": {Scopes: []int64{10, 11, 12}, Now: 100}} {
+		b.Run(name, func(b *testing.B) {
+			f.Namespace, f.Kinds = 1, []index.Kind{1}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := v.Count(f); err != nil {
 					b.Fatal(err)
 				}
 			}
