@@ -22,7 +22,7 @@ func (s *Store) DeepCheck(ctx context.Context) (check Check, err error) {
 	err = s.Read(ctx, func(tx *ReadTx) error {
 		var findings []string
 		pages := func() ([]string, error) { return tx.checkPages(s.dialect.checkPages) }
-		for _, look := range []func() ([]string, error){pages, tx.checkTags, tx.checkCounts, tx.checkNames, tx.checkScopes, tx.checkEdges, tx.checkVectors, tx.checkContexts} {
+		for _, look := range []func() ([]string, error){pages, tx.checkTags, tx.checkCounts, tx.checkNames, tx.checkScopes, tx.checkEdges, tx.checkVectors, tx.checkContexts, tx.checkAgent} {
 			found, err := look()
 			if err != nil {
 				return err

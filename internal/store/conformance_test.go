@@ -66,6 +66,15 @@ func conform(t *testing.T, open opener) {
 		{"a page goes with what it copies", conformCopies},
 		{"a context goes", conformRemoveContext},
 		{"pages that keep their ids", conformAdoptPages},
+		{"points", conformPoints},
+		{"ids of points", conformPointKeys},
+		{"the life of points", conformPointLife},
+		{"confidence of procedures", conformPointConfidence},
+		{"hits", conformPointHits},
+		{"versions of points", conformPointVersions},
+		{"edges of points", conformPointEdges},
+		{"agent memories", conformAgentMemories},
+		{"places of points", conformPlaces},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log := &hookLog{}
