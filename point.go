@@ -19,12 +19,10 @@ func (id PointID) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, strconv.FormatUint(uint64(id), 10)), nil
 }
 
-// UnmarshalJSON takes a decimal string or a whole number; both are exact.
+// UnmarshalJSON takes a decimal string or a whole number; both are exact. Null is
+// neither: it must not stand for 0, which is an id like any other.
 func (id *PointID) UnmarshalJSON(data []byte) error {
 	text := string(data)
-	if text == "null" {
-		return nil
-	}
 	if len(text) >= 2 && text[0] == '"' && text[len(text)-1] == '"' {
 		text = text[1 : len(text)-1]
 	}

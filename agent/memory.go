@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
+	"strings"
 
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/errs"
@@ -316,7 +316,8 @@ func (s *points) Kind() loci.Kind {
 // CollectionName names the store's points in a readable way, differently for each
 // namespace, scope and kind: "agent/default/public/facts".
 func (s *points) CollectionName() string {
-	return "agent/" + url.PathEscape(s.m.namespace) + "/" + url.PathEscape(s.m.scope) + "/" + s.noun
+	escape := strings.NewReplacer("%", "%25", "/", "%2F").Replace
+	return "agent/" + escape(s.m.namespace) + "/" + escape(s.m.scope) + "/" + s.noun
 }
 
 // row is the memory as it is stored.
