@@ -8,12 +8,13 @@ package store
 func addTransferStatements(all *[statementCount]string) {
 	const (
 		live = "(p.expires_at IS NULL OR p.expires_at > $2)"
-		// replaced is an edge of e to a point o of a place that goes, $2, and n the point
-		// of the same id in the place that comes, $1.
-		replaced = `SELECT 1 FROM points o CROSS JOIN points n WHERE o.id = point_edges.target AND o.place = $2
-			AND n.place = $1 AND n.point_key = o.point_key`
+		// leads says that an edge leads to the place that goes, $2.
+		leads = "target_place = $2"
+		// twin is an edge that leads to the place that comes, $1, and is else the same.
 		twin = `SELECT 1 FROM point_edges d WHERE d.source = point_edges.source AND d.type_id = point_edges.type_id
-			AND d.target = n.id`
+			AND d.target_place = $1 AND d.target_key = point_edges.target_key`
+		// successor is the point of the same id there.
+		successor = "SELECT n.id FROM points n WHERE n.place = $1 AND n.point_key = point_edges.target_key"
 	)
 	all[sqlWholePoints] = "SELECT " + pointColumns + `, v.fingerprint, v.value FROM points p CROSS JOIN records r
 		LEFT JOIN vectors v ON v.vector_key = $3 + p.id
@@ -21,17 +22,15 @@ func addTransferStatements(all *[statementCount]string) {
 	all[sqlWholeVersions] = `SELECT v.version, v.recorded_at, v.recorded_to, v.valid_from, v.valid_to, v.title, v.data,
 		v.metadata, v.content, p.point_key FROM points p CROSS JOIN point_versions v
 		WHERE p.place = $1 AND ` + live + " AND v.point = p.id AND v.version >= p.version - $3 ORDER BY p.point_key, v.version"
-	all[sqlWholeEdges] = `SELECT p.point_key, e.type_id, t.place, t.point_key, e.edge_key, e.created_at, e.properties
+	all[sqlWholeEdges] = `SELECT p.point_key, e.type_id, e.target_place, e.target_key, e.edge_key, e.created_at, e.properties
 		FROM points p CROSS JOIN point_edges e CROSS JOIN points t
-		WHERE p.place = $1 AND ` + live + ` AND e.source = p.id AND t.id = e.target AND t.place IN ($3, $4, $5)
+		WHERE p.place = $1 AND ` + live + ` AND e.source = p.id AND e.target_place IN ($3, $4, $5) AND t.id = e.target
 		AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY p.point_key`
 	all[sqlPointRef] = "SELECT id, version, expires_at FROM points WHERE place = $1 AND point_key = $2"
-	all[sqlDropEdgeTwins] = "DELETE FROM point_edges WHERE place = $3 AND EXISTS (" + replaced + " AND EXISTS (" + twin + "))"
-	all[sqlRepointEdges] = `UPDATE point_edges SET target = (SELECT n.id FROM points o CROSS JOIN points n
-		WHERE o.id = point_edges.target AND n.place = $1 AND n.point_key = o.point_key), target_place = $1
-		WHERE place = $3 AND EXISTS (` + replaced + ")"
-	all[sqlDropEdgesTo] = `DELETE FROM point_edges WHERE place = $1
-		AND EXISTS (SELECT 1 FROM points o WHERE o.id = point_edges.target AND o.place = $2)`
+	all[sqlDropEdgeTwins] = "DELETE FROM point_edges WHERE place = $3 AND " + leads + " AND EXISTS (" + twin + ")"
+	all[sqlRepointEdges] = "UPDATE point_edges SET target = (" + successor + "), target_place = $1 WHERE place = $3 AND " + leads +
+		" AND EXISTS (" + successor + ")"
+	all[sqlDropEdgesTo] = "DELETE FROM point_edges WHERE place = $1 AND " + leads
 	all[sqlAdoptEdges] = `UPDATE point_edges SET place = $1
 		WHERE place = $2 AND EXISTS (SELECT 1 FROM points s WHERE s.id = point_edges.source AND s.place = $1)`
 	// The sign has them looked for among those that expire, as in sqlCountPoints.
