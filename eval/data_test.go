@@ -39,6 +39,8 @@ func TestLoadTheSets(t *testing.T) {
 		{"locomo:turns", 5882, 1986, 1982, 2820},
 		{"locomo:audited", 5882, 1986, 1982, 2861},
 		{"locomo:sessions", 5882, 1986, 1982, 0},
+		{"locomo:observations", 2541, 1986, 1982, 2820},
+		{"locomo:audited-observations", 2541, 1986, 1982, 2861},
 	} {
 		s, err := Load(dir, c.task)
 		if err != nil {

@@ -12,6 +12,8 @@
 //   - queries.jsonl: objects with id and text, optionally scope.
 //   - qrels.tsv: query id, document id, relevance; 0 is judged and not relevant.
 //   - groups.tsv, optional: query id, group.
+//   - observations.jsonl, optional: facts made of the documents. As docs.jsonl, and
+//     source, the ids of the documents that a fact was made of.
 //
 // A task names a set and, after a colon, a variant; see [Load].
 //
@@ -20,5 +22,7 @@
 // Every figure is a mean over the queries that have a relevant document; a
 // query that finds nothing scores 0. Mind the unit: any evidence found (hit),
 // its share (recall) and all of it (all) are three different things, and so are
-// turns and sessions.
+// turns and sessions. Where facts are searched it is the documents behind them
+// that are ranked and judged, so figures compare with those of the documents; what
+// no fact was made of cannot be found.
 package eval

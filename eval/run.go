@@ -21,13 +21,21 @@ type Scored struct {
 type Run map[string][]Scored
 
 // A SearchFunc answers a query with at most k documents of the query's scope,
-// or threads if that is the task's unit, best first.
+// or threads if that is the task's unit, best first. For UnitSource it gives the
+// documents; Search puts what they were made of in their place.
 type SearchFunc func(ctx context.Context, q Query, k int) ([]Scored, error)
 
 // Search runs every query of a set that has a relevant document, one after the
 // other in the order of the file, for the best k.
 func Search(ctx context.Context, s *Set, k int, search SearchFunc) (Run, error) {
 	run := Run{}
+	var sources map[string][]string
+	if s.Unit == UnitSource {
+		sources = make(map[string][]string, len(s.Docs))
+		for _, d := range s.Docs {
+			sources[d.ID] = d.Sources
+		}
+	}
 	for _, q := range s.Judged() {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("eval: %w", err)
@@ -36,9 +44,32 @@ func Search(ctx context.Context, s *Set, k int, search SearchFunc) (Run, error) 
 		if err != nil {
 			return nil, fmt.Errorf("eval: query %q: %w", q.ID, err)
 		}
+		if sources != nil {
+			hits = expand(hits, sources, k)
+		}
 		run[q.ID] = hits
 	}
 	return run, nil
+}
+
+// expand puts what documents were made of in their place, in its own order and each
+// once, where it stands highest, up to the first k. All that one document stands for
+// has that document's score.
+func expand(hits []Scored, sources map[string][]string, k int) []Scored {
+	out := make([]Scored, 0, len(hits))
+	seen := make(map[string]bool, len(hits))
+	for _, h := range hits {
+		for _, id := range sources[h.ID] {
+			if len(out) == k {
+				return out
+			}
+			if !seen[id] {
+				seen[id] = true
+				out = append(out, Scored{id, h.Score})
+			}
+		}
+	}
+	return out
 }
 
 // ids gives the ranking without repeats; of a repeated id the first counts.

@@ -3,6 +3,7 @@ package eval
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,6 +20,9 @@ type Doc struct {
 	// file. Both are zero for a set without sessions.
 	Thread   string
 	Position int64
+	// Sources are the documents that it was made of and stands for; only those of
+	// UnitSource have some.
+	Sources []string
 }
 
 // Content is the text to search: title, text and date, a blank between them.
@@ -50,7 +54,7 @@ type Set struct {
 	Docs    []Doc
 	Queries []Query
 	// Qrels holds the judgments: query id, then document id (for UnitThread:
-	// thread), then relevance; 0 is judged and not relevant.
+	// thread; for UnitSource: source), then relevance; 0 is judged and not relevant.
 	Qrels map[string]map[string]int
 }
 
@@ -92,6 +96,9 @@ func (s *Set) Judged() []Query {
 //   - "locomo:turns": the same as "locomo". "locomo:sessions": sessions are
 //     ranked instead of documents, and one is relevant when a document of it is;
 //     "locomo:audited-sessions" is both.
+//   - "locomo:observations": the facts of observations.jsonl are searched instead of
+//     the documents, and what they were made of is ranked, judged by the same qrels;
+//     "locomo:audited-observations" likewise.
 //
 // It is strict: what is malformed, named twice or names something unknown is an
 // error that says file and line. Extra fields are passed over.
@@ -101,15 +108,25 @@ func Load(dir, task string) (*Set, error) {
 		return nil, err
 	}
 	s := &Set{Task: task, Unit: f.unit, Qrels: map[string]map[string]int{}}
-	docs, err := s.readDocs(f.docs)
+	judged, docs, err := s.readDocs(f.docs, nil)
 	if err != nil {
 		return nil, err
+	}
+	s.Docs = judged
+	if s.Unit == UnitSource {
+		scopes := make(map[string]string, len(judged))
+		for _, d := range judged {
+			scopes[d.ID] = d.Scope
+		}
+		if s.Docs, _, err = s.readDocs(f.facts, scopes); err != nil {
+			return nil, err
+		}
 	}
 	queries, err := s.readQueries(f.queries)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.readQrels(f.qrels, queries, docs); err != nil {
+	if err := s.readQrels(f.qrels, queries, judged, docs); err != nil {
 		return nil, err
 	}
 	if f.groups != "" {
@@ -123,13 +140,16 @@ func Load(dir, task string) (*Set, error) {
 	return s, nil
 }
 
-func (s *Set) readDocs(file string) (index map[string]int, err error) {
+// readDocs reads documents, and with the scopes of other documents, by their ids,
+// those that were made of them.
+func (s *Set) readDocs(file string, scopes map[string]string) (docs []Doc, index map[string]int, err error) {
 	index = map[string]int{}
 	last := map[string]int64{}
 	err = eachLine(file, func(line []byte) error {
 		var raw struct {
 			ID, Title, Text, Date, Scope string
 			Session                      json.RawMessage
+			Source                       json.RawMessage
 		}
 		if err := unmarshal(line, &raw); err != nil {
 			return err
@@ -158,14 +178,40 @@ func (s *Set) readDocs(file string) (index map[string]int, err error) {
 		} else if s.Unit == UnitThread {
 			return fmt.Errorf("document %q has no session, so there is nothing to rank sessions by", d.ID)
 		}
-		index[d.ID] = len(s.Docs)
-		s.Docs = append(s.Docs, d)
+		if scopes != nil {
+			if d.Sources, err = sources(raw.Source, d.Scope, scopes); err != nil {
+				return fmt.Errorf("document %q: %w", d.ID, err)
+			}
+		}
+		index[d.ID] = len(docs)
+		docs = append(docs, d)
 		return nil
 	})
-	if err == nil && len(s.Docs) == 0 {
+	if err == nil && len(docs) == 0 {
 		err = fmt.Errorf("eval: %s: no documents", file)
 	}
-	return index, err
+	return docs, index, err
+}
+
+// sources reads which documents one of a scope was made of. scopes are those of all
+// that there are.
+func sources(raw json.RawMessage, scope string, scopes map[string]string) ([]string, error) {
+	var ids []string
+	if err := json.Unmarshal(raw, &ids); err != nil || len(ids) == 0 {
+		return nil, fmt.Errorf("source is %q, want an array of document ids", raw)
+	}
+	for i, id := range ids {
+		of, ok := scopes[id]
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("unknown source %q", id)
+		case of != scope:
+			return nil, fmt.Errorf("scope %q, and its source %q is of scope %q", scope, id, of)
+		case slices.Contains(ids[:i], id):
+			return nil, fmt.Errorf("source %q is there twice", id)
+		}
+	}
+	return ids, nil
 }
 
 // sessionName gives "S1" for 1, a string as it is, and "" for none.
@@ -213,7 +259,7 @@ func (s *Set) readQueries(file string) (index map[string]int, err error) {
 	return index, err
 }
 
-func (s *Set) readQrels(file string, queries, docs map[string]int) error {
+func (s *Set) readQrels(file string, queries map[string]int, judged []Doc, docs map[string]int) error {
 	seen := map[[2]string]bool{}
 	return eachLine(file, func(line []byte) error {
 		f, err := columns(line, 3)
@@ -232,7 +278,7 @@ func (s *Set) readQrels(file string, queries, docs map[string]int) error {
 		if err != nil || rel < 0 {
 			return fmt.Errorf("relevance %q, want a whole number not below 0", f[2])
 		}
-		if a, b := s.Queries[queries[q]].Scope, s.Docs[d].Scope; a != "" && b != "" && a != b {
+		if a, b := s.Queries[queries[q]].Scope, judged[d].Scope; a != "" && b != "" && a != b {
 			return fmt.Errorf("query %q of scope %q cannot find document %q of scope %q", q, a, id, b)
 		}
 		if seen[[2]string{q, id}] {
@@ -240,7 +286,7 @@ func (s *Set) readQrels(file string, queries, docs map[string]int) error {
 		}
 		seen[[2]string{q, id}] = true
 		if s.Unit == UnitThread {
-			id = s.Docs[d].Thread
+			id = judged[d].Thread
 		}
 		if s.Qrels[q] == nil {
 			s.Qrels[q] = map[string]int{}

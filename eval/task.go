@@ -15,6 +15,7 @@ type Unit string
 const (
 	UnitDocument Unit = "document" // the set's documents
 	UnitThread   Unit = "thread"   // sessions, by their Doc.Thread
+	UnitSource   Unit = "source"   // what the documents were made of, by their Doc.Sources
 )
 
 // Tasks gives the tasks that are measured by habit, in a fixed order. Load
@@ -22,14 +23,15 @@ const (
 func Tasks() []string {
 	return []string{
 		"scifact", "cmrc2018", "xquad:zh", "xquad:en", "xquad:zh-en", "xquad:en-zh", "2wiki", "notes", "notes:cross",
-		"locomo:turns", "locomo:sessions",
+		"locomo:turns", "locomo:sessions", "locomo:observations",
 	}
 }
 
-// files are where a task's parts lie; groups may be missing.
+// files are where a task's parts lie; groups may be missing, and facts are those
+// of UnitSource.
 type files struct {
-	docs, queries, qrels, groups string
-	unit                         Unit
+	docs, queries, qrels, groups, facts string
+	unit                                Unit
 }
 
 // resolve finds a task's files. See Load for the rules.
@@ -43,8 +45,11 @@ func resolve(dir, task string) (files, error) {
 		return files{}, fmt.Errorf("eval: task %q: no set %q in %s", task, name, dir)
 	}
 	f := files{unit: UnitDocument}
-	if v, ok := strings.CutSuffix(variant, "sessions"); ok && (v == "" || strings.HasSuffix(v, "-")) {
-		f.unit, variant = UnitThread, strings.TrimSuffix(v, "-")
+	if v, ok := cutWord(variant, "sessions"); ok {
+		f.unit, variant = UnitThread, v
+	} else if v, ok := cutWord(variant, "observations"); ok {
+		f.unit, variant = UnitSource, v
+		f.facts = filepath.Join(folder, "observations.jsonl")
 	} else if variant == "turns" {
 		variant = ""
 	}
@@ -77,6 +82,16 @@ func resolve(dir, task string) (files, error) {
 		f.groups = p
 	}
 	return f, nil
+}
+
+// cutWord takes the last word off a variant, which hyphens separate from others.
+func cutWord(variant, word string) (before string, ok bool) {
+	before, ok = strings.CutSuffix(variant, word)
+	if !ok || before == "" {
+		return before, ok
+	}
+	before, ok = strings.CutSuffix(before, "-")
+	return before, ok && before != ""
 }
 
 func exists(path string) bool {
