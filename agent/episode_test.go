@@ -35,8 +35,8 @@ func living(seconds uint64) func(*EpisodeInput) {
 	return func(in *EpisodeInput) { in.TTLSeconds = &seconds }
 }
 
-// record records an episode and gives what became of it.
-func (m *testMemory) record(id loci.PointID, description string, with ...func(*EpisodeInput)) Stored {
+// recordEpisode records an episode and gives what became of it.
+func (m *testMemory) recordEpisode(id loci.PointID, description string, with ...func(*EpisodeInput)) Stored {
 	m.t.Helper()
 	return must[*loci.Receipt[Stored]](m.t)(m.episodes.Record(m.t.Context(), episode(id, description, with...))).Value
 }
@@ -90,23 +90,23 @@ func episodeIDs(page *Episodes) []loci.PointID {
 
 func TestRecord(t *testing.T) { // E1, V10
 	m := openMemory(t, 4)
-	if got := m.record(1, "power cut", happening(T-day), saying(`{"k":1}`), living(60)); got.Vector != VectorNone || got.Version != 1 {
+	if got := m.recordEpisode(1, "power cut", happening(T-day), saying(`{"k":1}`), living(60)); got.Vector != VectorNone || got.Version != 1 {
 		t.Errorf("receipt %+v", got)
 	}
 	e := m.episode(1)
 	if e.Description != "power cut" || e.AtUS != T-day || e.CreatedAtUS != T-day || e.RecordedAtUS != T || *e.ExpiresAtUS != T+60*second {
 		t.Errorf("%+v", e)
 	}
-	m.record(2, "now")
-	m.record(3, "before the epoch", happening(-1))
-	m.record(4, "tomorrow", happening(T+day))
+	m.recordEpisode(2, "now")
+	m.recordEpisode(3, "before the epoch", happening(-1))
+	m.recordEpisode(4, "tomorrow", happening(T+day))
 	for id, at := range map[loci.PointID]int64{2: T, 3: -1, 4: T + day} {
 		if e := m.episode(id); e.AtUS != at || e.CreatedAtUS != at || e.RecordedAtUS != T {
 			t.Errorf("%+v, want at %d", e, at)
 		}
 	}
 	m.clock.Set(T + second)
-	if got := m.record(1, "power cut again"); got.Version != 2 {
+	if got := m.recordEpisode(1, "power cut again"); got.Version != 2 {
 		t.Errorf("receipt %+v", got)
 	}
 	e = m.episode(1)
@@ -125,7 +125,7 @@ func TestRecord(t *testing.T) { // E1, V10
 
 func TestRecordRefused(t *testing.T) { // V1, V2, S4, S5, E5
 	m := openMemory(t, 4)
-	m.record(1, "power cut", pointing(x()))
+	m.recordEpisode(1, "power cut", pointing(x()))
 	before := m.revision()
 	long := make([]byte, loci.MaxTextBytes+1)
 	for name, c := range map[string]struct {
@@ -152,7 +152,7 @@ func TestRecordRefused(t *testing.T) { // V1, V2, S4, S5, E5
 	if m.revision() != before || m.episode(1).Description != "power cut" {
 		t.Error("something was written")
 	}
-	if m.record(2, "", pointing(x())); m.episode(2).Description != "" {
+	if m.recordEpisode(2, "", pointing(x())); m.episode(2).Description != "" {
 		t.Error("an episode of nothing but a vector")
 	}
 }
@@ -160,7 +160,7 @@ func TestRecordRefused(t *testing.T) { // V1, V2, S4, S5, E5
 func TestInTime(t *testing.T) { // E2, E3, E4
 	m := openMemory(t, 4)
 	for id, at := range map[loci.PointID]int64{1: 10, 2: 20, 3: 20} {
-		m.record(id, "a", happening(at), living(uint64(id)*100))
+		m.recordEpisode(id, "a", happening(at), living(uint64(id)*100))
 	}
 	wantIDs(t, "recent", m.recent(10, nil), 3, 2, 1)
 	wantIDs(t, "recent one", m.recent(1, nil), 3)
@@ -193,9 +193,9 @@ func TestInTime(t *testing.T) { // E2, E3, E4
 func TestEndsOfTime(t *testing.T) { // E2, E3
 	m := openMemory(t, 4)
 	const first, last = math.MinInt64, math.MaxInt64
-	m.record(0, "a", happening(first))
-	m.record(1<<64-1, "b", happening(first))
-	m.record(7, "c", happening(last))
+	m.recordEpisode(0, "a", happening(first))
+	m.recordEpisode(1<<64-1, "b", happening(first))
+	m.recordEpisode(7, "c", happening(last))
 	wantIDs(t, "recent", m.recent(10, nil), 7, 1<<64-1, 0)
 	wantIDs(t, "recent since the first", m.recent(10, new(int64(first))), 7)
 	wantIDs(t, "recent since the last", m.recent(10, new(int64(last))))
@@ -252,16 +252,16 @@ func TestBetweenPages(t *testing.T) { // E3
 
 func TestThreads(t *testing.T) { // E5, W5
 	m := openMemory(t, 4)
-	m.record(1, "first", standing("talk", 3), living(60))
+	m.recordEpisode(1, "first", standing("talk", 3), living(60))
 	before := m.revision()
 	_, err := m.episodes.Record(t.Context(), episode(2, "second", standing("talk", 3)))
 	wantField(t, err, loci.ErrConflict, "position")
 	if m.revision() != before || m.episode(2) != nil {
 		t.Error("something was written")
 	}
-	m.record(1, "first again", standing("talk", 3), living(60))
-	m.record(2, "second", standing("talk", 4))
-	m.record(3, "third", standing("other talk", 3))
+	m.recordEpisode(1, "first again", standing("talk", 3), living(60))
+	m.recordEpisode(2, "second", standing("talk", 4))
+	m.recordEpisode(3, "third", standing("other talk", 3))
 	m.store(1, "a fact", x(), withThread("talk", 3))
 	other := must[*AgentMemory](t)(Open(t.Context(), m.db, Config{Scope: "other", Dimension: 4}))
 	must[*loci.Receipt[Stored]](t)(other.Episodic().Record(t.Context(), episode(1, "theirs", standing("talk", 3))))
@@ -269,7 +269,7 @@ func TestThreads(t *testing.T) { // E5, W5
 	_, err = m.episodes.Record(t.Context(), episode(2, "second", standing("talk", 3)))
 	wantField(t, err, loci.ErrConflict, "position")
 	m.clock.Set(T + 60*second)
-	m.record(2, "second", standing("talk", 3))
+	m.recordEpisode(2, "second", standing("talk", 3))
 	if e := m.episode(2); *e.Position != 3 || e.Thread != "talk" || m.episode(1) != nil {
 		t.Errorf("%+v", e)
 	}
@@ -311,8 +311,8 @@ func TestRecordBatch(t *testing.T) { // B1, B2, B3, B5
 
 func TestEpisodeMetadata(t *testing.T) { // E7, M1, M2
 	m := openMemory(t, 4)
-	m.record(1, "power cut", happening(T-2*day), saying(`{"a":1,"b":2}`), standing("talk", 3))
-	m.record(2, "rain", happening(T-day))
+	m.recordEpisode(1, "power cut", happening(T-2*day), saying(`{"a":1,"b":2}`), standing("talk", 3))
+	m.recordEpisode(2, "rain", happening(T-day))
 	m.clock.Set(T + second)
 	before := m.episode(1)
 	must[*loci.Receipt[Stored]](t)(m.episodes.UpdateMetadata(t.Context(),
@@ -350,9 +350,9 @@ func (m *testMemory) recallSimilar(req RecallRequest) []loci.PointID {
 
 func TestRecallSimilar(t *testing.T) { // E6, T3, Q2, X3
 	m := openMemory(t, 4)
-	m.record(1, "the ferry leaves at nine", pointing(x()))
-	m.record(2, "the ferry was late", pointing(d()), saying(`{"k":1}`))
-	m.record(3, "the ferry sank")
+	m.recordEpisode(1, "the ferry leaves at nine", pointing(x()))
+	m.recordEpisode(2, "the ferry was late", pointing(d()), saying(`{"k":1}`))
+	m.recordEpisode(3, "the ferry sank")
 	hits := must[*EpisodeHits](t)(m.episodes.RecallSimilar(t.Context(), RecallRequest{Embedding: x(), K: new(3)})).Hits
 	if len(hits) != 2 || hits[0].Episode.ID != 1 || !near(hits[0].Score, 1) || hits[1].Episode.ID != 2 || !near(hits[1].Score, 0.6) ||
 		hits[1].Episode.Description != "the ferry was late" || hits[1].Episode.AtUS != T {
@@ -415,17 +415,17 @@ func TestEpisodeVectors(t *testing.T) { // V5, V6, V10, V11
 		}
 		return hits[0].Score
 	}
-	if got := m.record(1, "tide"); got.Vector != VectorMade || !near(score(m.fake.Vector("tide")), 1) {
+	if got := m.recordEpisode(1, "tide"); got.Vector != VectorMade || !near(score(m.fake.Vector("tide")), 1) {
 		t.Errorf("receipt %+v", got)
 	}
-	if got := m.record(1, "tide", pointing(axis8(3))); got.Vector != VectorGiven || !near(score(axis8(3)), 1) {
+	if got := m.recordEpisode(1, "tide", pointing(axis8(3))); got.Vector != VectorGiven || !near(score(axis8(3)), 1) {
 		t.Errorf("receipt %+v", got)
 	}
-	if got := m.record(1, "ferry"); got.Vector != VectorMade || !near(score(m.fake.Vector("ferry")), 1) {
+	if got := m.recordEpisode(1, "ferry"); got.Vector != VectorMade || !near(score(m.fake.Vector("ferry")), 1) {
 		t.Errorf("receipt %+v", got)
 	}
 	m.fake.Fail(fakeembed.Fails)
-	if got := m.record(1, "harbour"); got.Vector != VectorPending {
+	if got := m.recordEpisode(1, "harbour"); got.Vector != VectorPending {
 		t.Errorf("receipt %+v", got)
 	}
 	wantIDs(t, "by vector", m.recallSimilar(RecallRequest{Embedding: m.fake.Vector("harbour")}))
@@ -460,7 +460,7 @@ func TestInTimeModel(t *testing.T) { // E2, E3, E4
 			must[*loci.Receipt[bool]](t)(m.episodes.Delete(t.Context(), e.id))
 			model = slices.DeleteFunc(model, func(o entry) bool { return o.id == e.id })
 		} else {
-			m.record(e.id, fmt.Sprint("event ", i), happening(e.at))
+			m.recordEpisode(e.id, fmt.Sprint("event ", i), happening(e.at))
 			model = append(slices.DeleteFunc(model, func(o entry) bool { return o.id == e.id }), e)
 		}
 		slices.SortFunc(model, func(a, b entry) int {

@@ -26,8 +26,8 @@ func trusted(confidence float64) func(*ProcedureInput) {
 
 func shaped(v []float32) func(*ProcedureInput) { return func(in *ProcedureInput) { in.Embedding = v } }
 
-// learn learns a procedure and gives what became of it.
-func (m *testMemory) learn(id loci.PointID, name string, steps []string, with ...func(*ProcedureInput)) Stored {
+// learnProcedure learns a procedure and gives what became of it.
+func (m *testMemory) learnProcedure(id loci.PointID, name string, steps []string, with ...func(*ProcedureInput)) Stored {
 	m.t.Helper()
 	return must[*loci.Receipt[Stored]](m.t)(m.procedures.Learn(m.t.Context(), procedure(id, name, steps, with...))).Value
 }
@@ -72,7 +72,7 @@ func wantServed(t testing.TB, what string, got, want served) {
 
 func TestLearn(t *testing.T) { // P1
 	m := openMemory(t, 4)
-	if got := m.learn(1, "deploy", []string{"build", "ship", "build"}); got.Vector != VectorNone || got.Version != 1 {
+	if got := m.learnProcedure(1, "deploy", []string{"build", "ship", "build"}); got.Vector != VectorNone || got.Version != 1 {
 		t.Errorf("receipt %+v", got)
 	}
 	p := m.procedure(1)
@@ -81,8 +81,8 @@ func TestLearn(t *testing.T) { // P1
 	}
 	wantServed(t, "new", m.served(1), served{confidence: 0.5})
 	odd := []string{"two\nlines", " padded ", `"quotes" <b>`, "步骤"}
-	m.learn(2, "部署", odd, trusted(0))
-	m.learn(3, "certain", make1000(), trusted(1))
+	m.learnProcedure(2, "部署", odd, trusted(0))
+	m.learnProcedure(3, "certain", make1000(), trusted(1))
 	if p := m.procedure(2); !slices.Equal(p.Steps, odd) || p.Name != "部署" {
 		t.Errorf("%+v", p)
 	}
@@ -131,26 +131,26 @@ func make1000() []string {
 
 func TestLearnAgain(t *testing.T) { // P2
 	m := openMemory(t, 4)
-	m.learn(1, "deploy", []string{"build"}, trusted(0.4))
+	m.learnProcedure(1, "deploy", []string{"build"}, trusted(0.4))
 	m.reinforce(1, true, 3)
 	wantServed(t, "used", m.served(1), served{0.7, 3, 3, T})
 	m.clock.Set(T + second)
-	if got := m.learn(1, "deploy", []string{"build", "ship"}); got.Version != 2 {
+	if got := m.learnProcedure(1, "deploy", []string{"build", "ship"}); got.Version != 2 {
 		t.Errorf("receipt %+v", got)
 	}
 	if p := m.procedure(1); !slices.Equal(p.Steps, []string{"build", "ship"}) {
 		t.Errorf("%+v", p)
 	}
 	wantServed(t, "again", m.served(1), served{0.7, 3, 3, T})
-	m.learn(1, "deploy", []string{"build"}, trusted(0))
+	m.learnProcedure(1, "deploy", []string{"build"}, trusted(0))
 	wantServed(t, "with a confidence", m.served(1), served{0, 3, 3, T})
-	m.learn(1, "deploy", []string{"build"}, func(in *ProcedureInput) { in.Reset = true })
+	m.learnProcedure(1, "deploy", []string{"build"}, func(in *ProcedureInput) { in.Reset = true })
 	wantServed(t, "reset", m.served(1), served{confidence: 0.5})
-	m.learn(1, "deploy", []string{"build"}, trusted(0.9), func(in *ProcedureInput) { in.Reset, in.TTLSeconds = true, new(uint64(5)) })
+	m.learnProcedure(1, "deploy", []string{"build"}, trusted(0.9), func(in *ProcedureInput) { in.Reset, in.TTLSeconds = true, new(uint64(5)) })
 	wantServed(t, "reset with a confidence", m.served(1), served{confidence: 0.9})
 	m.reinforce(1, false, 1)
 	m.clock.Set(T + 6*second)
-	m.learn(1, "deploy", []string{"build"})
+	m.learnProcedure(1, "deploy", []string{"build"})
 	wantServed(t, "expired and learned again", m.served(1), served{confidence: 0.5})
 	if p := m.procedure(1); p.Version != 1 {
 		t.Errorf("version %d of a new procedure", p.Version)
@@ -159,7 +159,7 @@ func TestLearnAgain(t *testing.T) { // P2
 
 func TestReinforce(t *testing.T) { // P3, P4, P5, P6
 	m := openMemory(t, 4)
-	m.learn(1, "deploy", []string{"build"})
+	m.learnProcedure(1, "deploy", []string{"build"})
 	got := must[*loci.Receipt[Reinforced]](t)(m.procedures.Reinforce(t.Context(), 1, true))
 	if got.Value.ID != 1 || !near(got.Value.Confidence, 0.6) || got.Value.Uses != 1 || got.Value.Successes != 1 || got.Value.LastUsedUS != T {
 		t.Errorf("%+v", got)
@@ -167,8 +167,8 @@ func TestReinforce(t *testing.T) { // P3, P4, P5, P6
 	m.clock.Set(T + 5)
 	m.reinforce(1, false, 1)
 	wantServed(t, "a success, a failure", m.served(1), served{0.55, 2, 1, T + 5})
-	m.learn(2, "high", []string{"a"}, trusted(0.95))
-	m.learn(3, "low", []string{"a"}, trusted(0.02))
+	m.learnProcedure(2, "high", []string{"a"}, trusted(0.95))
+	m.learnProcedure(3, "low", []string{"a"}, trusted(0.02))
 	m.reinforce(2, true, 1)
 	m.reinforce(3, false, 1)
 	wantServed(t, "at the top", m.served(2), served{1, 1, 1, T + 5})
@@ -177,7 +177,7 @@ func TestReinforce(t *testing.T) { // P3, P4, P5, P6
 	// used makes procedure 9 one of so many uses, last used days ago; below 0 never.
 	used := func(uses int64, days int64) {
 		t.Helper()
-		m.learn(9, "used", []string{"a"}, trusted(0.5), func(in *ProcedureInput) { in.Reset = true })
+		m.learnProcedure(9, "used", []string{"a"}, trusted(0.5), func(in *ProcedureInput) { in.Reset = true })
 		_, err := m.procedures.change(t.Context(), "test", func(w *writer) error {
 			old, err := w.required("id", 9)
 			if err != nil {
@@ -224,7 +224,7 @@ func TestReinforce(t *testing.T) { // P3, P4, P5, P6
 
 func TestReinforceRefused(t *testing.T) { // P6, P7, Y3
 	m := openMemory(t, 4)
-	m.learn(1, "deploy", []string{"build"})
+	m.learnProcedure(1, "deploy", []string{"build"})
 	before := m.revision()
 	for name, s := range map[string]Strategy{
 		"unknown":    {Kind: "fixd"},
@@ -256,7 +256,7 @@ func TestReinforceRefused(t *testing.T) { // P6, P7, Y3
 // revision and the time of change, and nothing else. // P7, H4
 func TestReinforceLeavesTheRest(t *testing.T) {
 	m := openMemory(t, 4)
-	m.learn(1, "deploy", []string{"build"}, shaped(d()), func(in *ProcedureInput) {
+	m.learnProcedure(1, "deploy", []string{"build"}, shaped(d()), func(in *ProcedureInput) {
 		in.Metadata, in.Tags, in.TTLSeconds = loci.Metadata(`{"k":1}`), []string{"nova"}, new(uint64(60))
 		in.Thread, in.Position = new("talk"), new(int64(3))
 	})
@@ -303,7 +303,7 @@ func TestReinforceLeavesTheRest(t *testing.T) {
 
 func TestReinforceAtOnce(t *testing.T) { // P8
 	m := openMemory(t, 4)
-	m.learn(1, "deploy", []string{"build"}, trusted(0))
+	m.learnProcedure(1, "deploy", []string{"build"}, trusted(0))
 	var all sync.WaitGroup
 	use := func(id loci.PointID, success bool) {
 		all.Go(func() {
@@ -317,7 +317,7 @@ func TestReinforceAtOnce(t *testing.T) { // P8
 	}
 	all.Wait()
 	wantServed(t, "8 at once", m.served(1), served{0.8, 8, 8, T})
-	m.learn(2, "ship", []string{"build"})
+	m.learnProcedure(2, "ship", []string{"build"})
 	for i := range 64 {
 		use(2, i%2 == 0)
 		if i%8 == 0 {
@@ -348,9 +348,9 @@ func TestRecall(t *testing.T) { // P9, X3, Y2
 	m := openMemory(t, 4)
 	wantIDs(t, "nothing", m.recall(ProcedureRecallRequest{Embedding: x()}))
 	wantIDs(t, "nothing by text", m.recall(ProcedureRecallRequest{Text: "deploy"}))
-	m.learn(1, "deploy", []string{"build", "ship"}, trusted(0.1), shaped(x()))
-	m.learn(2, "release", []string{"deploy", "announce"}, trusted(0.6), shaped([]float32{0.9, float32(math.Sqrt(1 - 0.81)), 0, 0}))
-	m.learn(3, "deploy the docs", []string{"render"}, trusted(0.7), shaped([]float32{0.8, 0.6, 0, 0}))
+	m.learnProcedure(1, "deploy", []string{"build", "ship"}, trusted(0.1), shaped(x()))
+	m.learnProcedure(2, "release", []string{"deploy", "announce"}, trusted(0.6), shaped([]float32{0.9, float32(math.Sqrt(1 - 0.81)), 0, 0}))
+	m.learnProcedure(3, "deploy the docs", []string{"render"}, trusted(0.7), shaped([]float32{0.8, 0.6, 0, 0}))
 	hits := must[*ProcedureHits](t)(m.procedures.Recall(t.Context(), ProcedureRecallRequest{Embedding: x(), K: new(1), MinConfidence: new(0.6)})).Hits
 	if len(hits) != 1 || hits[0].Procedure.ID != 2 || !near(hits[0].Score, 0.9) || hits[0].Procedure.Name != "release" || hits[0].Procedure.Confidence != 0.6 {
 		t.Errorf("%+v", hits)
@@ -395,7 +395,7 @@ func TestRecallFloorBeforeK(t *testing.T) {
 		if i >= n-3 {
 			c = 0.9
 		}
-		m.learn(i, "deploy", []string{"build"}, trusted(c), shaped(v))
+		m.learnProcedure(i, "deploy", []string{"build"}, trusted(c), shaped(v))
 	}
 	wantIDs(t, "by vector", m.recall(ProcedureRecallRequest{Embedding: x(), K: new(2), MinConfidence: new(0.5)}), n-3, n-2)
 	byText := m.recall(ProcedureRecallRequest{Text: "deploy", K: new(10), MinConfidence: new(0.5)})
