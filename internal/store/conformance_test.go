@@ -75,6 +75,7 @@ func conform(t *testing.T, open opener) {
 		{"edges of points", conformPointEdges},
 		{"agent memories", conformAgentMemories},
 		{"places of points", conformPlaces},
+		{"counts of agent memory", conformAgentCounts},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log := &hookLog{}

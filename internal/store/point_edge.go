@@ -18,12 +18,14 @@ type PointEdge struct {
 	typeID int64
 }
 
+// edgeColumns are the columns that readEdgeRow reads.
+const edgeColumns = "e.id, e.source, e.type_id, e.target, e.edge_key, e.created_at, e.properties, e.place, e.source_key, e.target_place, e.target_key"
+
 // addEdgeStatements gives the text of the statements about edges between points.
 func addEdgeStatements(all *[statementCount]string) {
 	const (
-		columns = "e.id, e.source, e.type_id, e.target, e.edge_key, e.created_at, e.properties, e.place, e.source_key, e.target_place, e.target_key"
-		edge    = "SELECT " + columns + " FROM point_edges e "
-		live    = "(p.expires_at IS NULL OR p.expires_at > $5)"
+		edge = "SELECT " + edgeColumns + " FROM point_edges e "
+		live = "(p.expires_at IS NULL OR p.expires_at > $5)"
 	)
 	all[sqlAddPointEdge] = `INSERT INTO point_edges (id, source, type_id, target, place, edge_key, created_at, properties,
 		source_key, target_place, target_key) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT point_key FROM points WHERE id = $2),

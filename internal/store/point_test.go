@@ -771,3 +771,75 @@ func TestPointPlans(t *testing.T) {
 		return nil
 	})
 }
+
+func conformAgentCounts(t *testing.T, s *Store, _ *hookLog) {
+	m, o := addAgentMemory(t, s, "n", "s"), addAgentMemory(t, s, "o", "s")
+	facts := m.Place(KindFact)
+	a, b, gone := testPoint(m, KindFact, 1), testPoint(m, KindFact, 2), testPoint(m, KindFact, 3)
+	a.Version, gone.Version, gone.Expires = 3, 2, new(int64(100))
+	episode := testPoint(m, KindEpisode, 1)
+	addPoints(t, s, m, a, b, gone, episode)
+	addPoints(t, s, o, testPoint(o, KindProcedure, 1))
+	var staged int64
+	twin := testPoint(m, KindFact, 1)
+	twin.Version = 2
+	writes(t, s, func(tx *WriteTx) (err error) {
+		if staged, err = tx.StagePlace(m, KindFact); err != nil {
+			return err
+		}
+		version := func(p *Point, n int64) error {
+			return tx.AddPointVersion(p.ID, &PointVersion{Version: n, Recorded: 1, RecordedTo: 1}, 10)
+		}
+		edge := func(place int64, from, to *Point, key uint64) error {
+			return tx.AddPointEdge(place, &PointEdge{Source: from.ID, Type: "causes", Target: to.ID, Key: key})
+		}
+		return errors.Join(
+			tx.AddPoint(staged, twin), version(a, 1), version(a, 2), version(gone, 1), version(twin, 1),
+			edge(facts, a, b, 1<<63), edge(facts, a, gone, 1), edge(facts, gone, a, 2), edge(facts, b, episode, 3),
+			edge(m.Place(KindEpisode), episode, episode, 4), edge(m.Place(KindEpisode), episode, twin, 5), edge(staged, twin, twin, 6),
+		)
+	})
+	read(t, s, func(tx *ReadTx) error {
+		for _, c := range []struct {
+			namespace string
+			now       int64
+			want      AgentCounts
+		}{
+			{"", 100, AgentCounts{Memories: 2, Points: [3]int64{2, 1, 1}, Versions: 2, Edges: 3}},
+			{"n", 99, AgentCounts{Memories: 1, Points: [3]int64{3, 1, 0}, Versions: 3, Edges: 5}},
+			{"o", 99, AgentCounts{Memories: 1, Points: [3]int64{0, 0, 1}}},
+			{"never said", 99, AgentCounts{}},
+		} {
+			if got, err := tx.CountAgents(c.namespace, c.now); got != c.want || err != nil {
+				t.Errorf("%s at %d: %+v, want %+v, %v", c.namespace, c.now, got, c.want, err)
+			}
+		}
+		var keys []uint64
+		enough := errors.New("enough")
+		live := func(place, now int64, most int) error {
+			keys = nil
+			return tx.LiveEdges(place, now, m.Places, func(e *PointEdge) error {
+				if keys = append(keys, e.Key); e.Type != "causes" || e.SourcePlace != place {
+					t.Errorf("%+v", e)
+				}
+				if len(keys) == most {
+					return enough
+				}
+				return nil
+			})
+		}
+		if err := live(facts, 99, 9); err != nil || !slices.Equal(keys, []uint64{1, 2, 3, 1 << 63}) {
+			t.Error(keys, err)
+		}
+		if err := live(facts, 100, 9); err != nil || !slices.Equal(keys, []uint64{3, 1 << 63}) {
+			t.Error(keys, err)
+		}
+		if err := live(m.Place(KindEpisode), 100, 9); err != nil || !slices.Equal(keys, []uint64{4}) {
+			t.Error(keys, err)
+		}
+		if err := live(facts, 99, 2); !errors.Is(err, enough) || len(keys) != 2 {
+			t.Error(keys, err)
+		}
+		return nil
+	})
+}

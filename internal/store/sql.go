@@ -357,6 +357,10 @@ const (
 	sqlGraphExpiries
 	sqlGraphEdges
 
+	sqlCountVersions
+	sqlCountEdges
+	sqlLiveEdges
+
 	statementCount
 )
 
@@ -456,5 +460,6 @@ func (d dialect) statements() [statementCount]string {
 	addPageStatements(&all)
 	addAgentStatements(&all)
 	addTransferStatements(&all)
+	addAgentTransferStatements(&all)
 	return all
 }

@@ -207,7 +207,7 @@ func (tx *WriteTx) InAnyOrder(fn func() error) error {
 }
 
 // Add writes a new record of any kind and stages it for nobody: its index must
-// be brought up by the journal.
+// be brought up by the journal. A point brings the place that it lies in.
 func (tx *WriteTx) Add(r Stored) (err error) {
 	switch r := r.(type) {
 	case *Memory:
@@ -224,6 +224,8 @@ func (tx *WriteTx) Add(r Stored) (err error) {
 		err = tx.AddChunk(r)
 	case *Page:
 		err = tx.AddPage(r)
+	case *Point:
+		err = tx.AddPoint(r.ScopeID, r)
 	default:
 		return errs.New(errs.Validation, "records of kind %d cannot be written", r.Head().Kind)
 	}
