@@ -306,3 +306,9 @@ func asJSON(t testing.TB, v any) string {
 	}
 	return string(raw)
 }
+
+// relations are the relations that go out from a fact.
+func (m *testMemory) relations(id loci.PointID) []Edge {
+	m.t.Helper()
+	return must[*Edges](m.t)(m.facts.Relations(m.t.Context(), RelationsRequest{ID: id})).Edges
+}
