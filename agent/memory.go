@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/internal/agentpolicy"
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/link"
 	"github.com/loci-memory/loci/internal/store"
@@ -389,26 +390,11 @@ type Policy struct {
 
 const (
 	defaultVersions  = 10
-	maxVersions      = 1000
 	defaultSnapshots = 10
-	maxSnapshots     = 1000
 )
 
-func (p *Policy) check() error {
-	if v := p.ConsolidateAfterSeconds; v != nil && *v < 1 {
-		return errs.Invalid("consolidate_after_seconds", "must be at least 1, not %d; leave it out to keep episodes as they are", *v)
-	}
-	if v := p.EvictBelowConfidence; v != nil && !(*v >= 0 && *v <= 1) {
-		return errs.Invalid("evict_below_confidence", "must be from 0 to 1")
-	}
-	if v := p.KeepVersions; v != nil && (*v < 0 || *v > maxVersions) {
-		return errs.Invalid("keep_versions", "must be 0 to %d, not %d", maxVersions, *v)
-	}
-	if v := p.MaxSnapshots; v != nil && (*v < 1 || *v > maxSnapshots) {
-		return errs.Invalid("max_snapshots", "must be 1 to %d, not %d", maxSnapshots, *v)
-	}
-	return nil
-}
+// check is about the ranges above, which whatever brings a policy in has to keep.
+func (p *Policy) check() error { return (*agentpolicy.Policy)(p).Check() }
 
 // policyOf is a memory's policy as it is stored.
 func policyOf(row *store.AgentMemory) (p Policy, err error) {
