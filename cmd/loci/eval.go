@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +30,7 @@ type evalOptions struct {
 	threadWeight    float64
 	graphWeight     float64
 	tune            bool
+	as              string
 }
 
 // evalCommand measures retrieval on judged data.
@@ -47,6 +47,10 @@ perhaps groups.tsv), with --task for a variant of it, or a folder of such
 folders, with --task for the set. "--task all" measures every task it knows.
 Each path is measured: the text alone, the vectors alone, and both; with
 --embedder none there is the text alone.
+With --as the documents are stored as episodes or facts of agent memories, one for
+each scope, instead of memories. Then there is one path more: "call" is the agent
+memory's own call by text, episodes.recall_similar or facts.query_text, which takes
+no weights and so compares with "hybrid", or with "text" where there is no model.
 With --tune weights are chosen on all conversations but one and reported on that
 one, for each in turn; in a set without conversations they are chosen on one half
 and reported on the other, both ways. It is the weight of the vectors that is
@@ -60,6 +64,7 @@ relates to the best text hits joins the ranking.`,
   loci eval data --task xquad:zh
   loci eval data/locomo --neighbour-weight 0.5 --thread-weight 0.5
   loci eval data/locomo --task sessions
+  loci eval data/locomo --task observations --as facts
   loci eval data --task all --cache ~/.cache/loci-eval
   loci eval data --task sts`,
 		Args: cobra.ExactArgs(1),
@@ -72,7 +77,8 @@ relates to the best text hits joins the ranking.`,
 	f := cmd.Flags()
 	f.StringVar(&o.task, "task", "", "the `set` or its variant: "+strings.Join(eval.Tasks(), ", ")+", sts, all")
 	f.StringVar(&o.run, "run", "", "write what was found to this `file`: query, document, score, separated by tabs")
-	f.StringSliceVar(&o.paths, "paths", nil, "what to measure: text, vector, hybrid (default all that there are)")
+	f.StringSliceVar(&o.paths, "paths", nil, "what to measure: text, vector, hybrid, call (default all that there are)")
+	f.StringVar(&o.as, "as", asMemories, "what documents are stored as: memories, episodes, facts")
 	f.StringVar(&o.cache, "cache", "", "keep what is embedded in this `directory` for the next run")
 	f.Float64Var(&o.vectorWeight, "vector-weight", 0, "weight of the vectors against a text's 1 (default the embedder's)")
 	f.StringVar(&o.fusion, "fusion", "", "how the two become one: score or rrf (default the embedder's)")
@@ -133,6 +139,7 @@ func evalTasks(dir, task string) (root string, tasks []string, err error) {
 type evalResult struct {
 	eval.Report
 	Path            string        `json:"path"`
+	As              string        `json:"as,omitempty"`
 	Embedder        string        `json:"embedder"`
 	Unit            eval.Unit     `json:"unit"`
 	Documents       int           `json:"documents"`
@@ -151,6 +158,7 @@ const (
 	pathText   = "text"
 	pathVector = "vector"
 	pathHybrid = "hybrid"
+	pathCall   = "call" // the agent memory's own
 )
 
 // evaluation is one run of the command.
@@ -169,6 +177,9 @@ func invalid(field, message string) error {
 func runEval(ctx context.Context, a *cli.App, dir string, o evalOptions) (err error) {
 	if o.depth < 1 || o.depth > loci.MaxPage {
 		return invalid("depth", fmt.Sprintf("must be from 1 to %d", loci.MaxPage))
+	}
+	if err := o.checkAs(); err != nil {
+		return err
 	}
 	root, tasks, err := evalTasks(dir, o.task)
 	if err != nil {
@@ -194,12 +205,15 @@ func runEval(ctx context.Context, a *cli.App, dir string, o evalOptions) (err er
 		cached.Embedder = e.cache
 		e.model = &cached
 	}
+	if o.as != asMemories {
+		known = append(known, pathCall)
+	}
 	if len(e.paths) == 0 {
 		e.paths = known
 	}
 	for _, p := range e.paths {
 		if !slices.Contains(known, p) {
-			return invalid("paths", fmt.Sprintf("must be of %s with embedder %s", strings.Join(known, ", "), a.Embedder()))
+			return invalid("paths", fmt.Sprintf("must be of %s with embedder %s and documents as %s", strings.Join(known, ", "), a.Embedder(), o.as))
 		}
 	}
 	if o.run != "" {
@@ -248,7 +262,11 @@ func (r *evalResult) write(w io.Writer) error {
 		fmt.Fprintf(w, "%s %s: %d pairs, Spearman %.4f\n", r.Task, p.File, p.Pairs, p.Spearman)
 	}
 	if r.Pairs == nil {
-		fmt.Fprintf(w, "%s, %s: %d documents, weights %.2f and %.2f, %.2f ms a query\n", r.Task, r.Path, r.Documents, r.NeighbourWeight, r.ThreadWeight, r.MSPerQuery)
+		stored := "documents"
+		if r.As != asMemories {
+			stored += " as " + r.As
+		}
+		fmt.Fprintf(w, "%s, %s: %d %s, weights %.2f and %.2f, %.2f ms a query\n", r.Task, r.Path, r.Documents, stored, r.NeighbourWeight, r.ThreadWeight, r.MSPerQuery)
 		if err := r.Report.Write(w); err != nil {
 			return err
 		}
@@ -286,7 +304,14 @@ func (e *evaluation) task(ctx context.Context, root, task string, show func(eval
 			return err
 		}
 	}
-	if err := loadSet(ctx, e.app, db, set, graph != nil); err != nil {
+	if e.model != nil {
+		// It comes first: an agent memory belongs to the space that it finds.
+		if err := e.model.Bind(ctx, db); err != nil {
+			return err
+		}
+	}
+	store := &evalStore{db: db, set: set, as: e.as, words: e.model == nil}
+	if err := store.load(ctx, e.app, graph != nil); err != nil {
 		return err
 	}
 	if graph != nil {
@@ -298,7 +323,13 @@ func (e *evaluation) task(ctx context.Context, root, task string, show func(eval
 		return err
 	}
 	for _, path := range e.paths {
-		r, err := e.path(ctx, db, set, path)
+		if path == pathCall && set.Unit == eval.UnitThread {
+			if len(e.paths) == 1 {
+				return invalid("paths", "must not be call alone where threads are ranked: it ranks none")
+			}
+			continue
+		}
+		r, err := e.path(ctx, store, path)
 		if err == nil {
 			err = show(r)
 		}
@@ -310,11 +341,15 @@ func (e *evaluation) task(ctx context.Context, root, task string, show func(eval
 }
 
 // path measures one path.
-func (e *evaluation) path(ctx context.Context, db *loci.DB, set *eval.Set, path string) (r evalResult, err error) {
-	search := func(w weights) eval.SearchFunc { return searchSet(db, set, path, w) }
+func (e *evaluation) path(ctx context.Context, store *evalStore, path string) (r evalResult, err error) {
+	set := store.set
+	search := func(w weights) eval.SearchFunc { return store.search(path, w) }
 	w := weights{neighbour: e.neighbourWeight, thread: e.threadWeight, graph: e.graphWeight}
-	if path == pathHybrid {
+	switch path {
+	case pathHybrid:
 		w.vector, w.fusion = e.vectorWeight, loci.Fusion(e.fusion)
+	case pathCall:
+		w = weights{}
 	}
 	began := time.Now()
 	run, err := eval.Search(ctx, set, e.depth, search(w))
@@ -327,60 +362,13 @@ func (e *evaluation) path(ctx context.Context, db *loci.DB, set *eval.Set, path 
 			return r, &loci.Error{Code: loci.ErrIO, Field: "run", Message: "the file cannot be written", Err: err}
 		}
 	}
-	r = evalResult{Report: eval.Evaluate(set, run), Path: path, Embedder: e.app.Embedder(), Unit: set.Unit, Documents: len(set.Docs),
+	r = evalResult{Report: eval.Evaluate(set, run), Path: path, As: store.as, Embedder: e.app.Embedder(), Unit: set.Unit, Documents: len(set.Docs),
 		NeighbourWeight: w.neighbour, ThreadWeight: w.thread, GraphWeight: w.graph, VectorWeight: w.vector, Fusion: string(w.fusion),
 		MSPerQuery: took.Seconds() * 1000 / float64(max(len(set.Judged()), 1))}
 	if e.tune && (path == pathHybrid || path == pathText && e.model == nil) {
 		r.Tuned, err = tuneWeights(ctx, set, e.depth, w, path == pathHybrid, search)
 	}
 	return r, err
-}
-
-const loadBatch = 1000
-
-// loadSet stores a set's documents as memories that know their document's id.
-func loadSet(ctx context.Context, a *cli.App, db *loci.DB, set *eval.Set, tagged bool) error {
-	p := a.Progress("Loading " + set.Task)
-	defer p.Close()
-	for from := 0; from < len(set.Docs); from += loadBatch {
-		docs := set.Docs[from:min(from+loadBatch, len(set.Docs))]
-		batch := make([]loci.MemoryInput, len(docs))
-		for i, d := range docs {
-			in := &batch[i]
-			in.Judgment = d.Content()
-			if d.Scope != "" {
-				in.Scope = &d.Scope
-			}
-			if d.Thread != "" {
-				in.Thread, in.Position = &d.Thread, &d.Position
-			}
-			if tagged && d.Title != "" {
-				in.Tags = entityNames(d.Title)
-			}
-			id, err := json.Marshal(map[string]string{"doc": d.ID})
-			if err != nil {
-				return err
-			}
-			in.Metadata = id
-		}
-		if _, err := db.Memories().UpsertMany(ctx, batch); err != nil {
-			return err
-		}
-		p.Update(int64(from+len(docs)), int64(len(set.Docs)))
-	}
-	return nil
-}
-
-// entityNames are a title and, without what stands in brackets at its end, its
-// plain name.
-func entityNames(title string) []string {
-	names := []string{title}
-	if i := strings.LastIndex(title, "("); i > 0 && strings.HasSuffix(title, ")") {
-		if plain := strings.TrimSpace(title[:i]); plain != "" {
-			names = append(names, plain)
-		}
-	}
-	return names
 }
 
 // readTriples makes a graph of the set's triples; nil for a set without any.
@@ -414,42 +402,4 @@ func readTriples(root, task string) (*loci.GraphBatch, error) {
 		batch.Relations = append(batch.Relations, loci.RelationInput{Subject: entity(f[0]), Predicate: f[1], Object: entity(f[2])})
 	}
 	return batch, nil
-}
-
-// searchSet answers a set's queries from the store by one path or both.
-func searchSet(db *loci.DB, set *eval.Set, path string, w weights) eval.SearchFunc {
-	return func(ctx context.Context, q eval.Query, k int) ([]eval.Scored, error) {
-		req := loci.SearchRequest{Query: q.Text, Limit: &k, Kinds: []loci.Kind{loci.KindMemory}, NoVector: path == pathText, NoText: path == pathVector,
-			NeighbourWeight: w.neighbour, ThreadWeight: w.thread, GraphWeight: w.graph, Fusion: w.fusion}
-		if w.vector > 0 {
-			req.VectorWeight = &w.vector
-		}
-		if q.Scope != "" {
-			req.Filter.Scopes = []string{q.Scope}
-		}
-		if set.Unit == eval.UnitThread {
-			req.GroupBy = loci.GroupThread
-		}
-		res, err := db.Search(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		if len(res.Diagnostics.Degraded) > 0 {
-			return nil, fmt.Errorf("a search was degraded: %v", res.Diagnostics.Degraded)
-		}
-		found := make([]eval.Scored, len(res.Hits))
-		for i, h := range res.Hits {
-			m := h.Record.(*loci.Memory)
-			id := m.Thread
-			if set.Unit != eval.UnitThread {
-				var meta struct{ Doc string }
-				if err := json.Unmarshal(m.Metadata, &meta); err != nil {
-					return nil, err
-				}
-				id = meta.Doc
-			}
-			found[i] = eval.Scored{ID: id, Score: h.Score}
-		}
-		return found, nil
-	}
 }

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/loci-memory/loci/embed"
-	"github.com/loci-memory/loci/internal/cli"
 )
 
 // colours embeds a text by the colour that it names, in either language.
@@ -36,43 +32,25 @@ func (colours) Embed(_ context.Context, texts []string, _ embed.Purpose) ([][]fl
 // embedded from the cache the second time.
 func TestEval(t *testing.T) {
 	data, cache := t.TempDir(), t.TempDir()
-	for name, text := range map[string]string{
-		"paint/docs.jsonl": `{"id":"r","text":"a red door"}
+	writeSet(t, data, "paint", map[string]string{
+		"docs.jsonl": `{"id":"r","text":"a red door"}
 {"id":"g","text":"a green door"}
 {"id":"b","text":"a blue door"}
 `,
-		"paint/queries.jsonl": `{"id":"1","text":"红"}
+		"queries.jsonl": `{"id":"1","text":"红"}
 {"id":"2","text":"green"}
 {"id":"3","text":"蓝"}
 {"id":"4","text":"blue"}
 `,
-		"paint/qrels.tsv":  "1\tr\t1\n2\tg\t1\n3\tb\t1\n4\tb\t1\n",
-		"sts/en_test.tsv":  "5\tred\t红\n1\tred\tblue\n",
-		"sts/zh_valid.tsv": "1\t红\t绿\n5\t蓝\tblue\n",
-	} {
-		path := filepath.Join(data, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+		"qrels.tsv": "1\tr\t1\n2\tg\t1\n3\tb\t1\n4\tb\t1\n",
+	})
+	writeSet(t, data, "sts", map[string]string{
+		"en_test.tsv":  "5\tred\t红\n1\tred\tblue\n",
+		"zh_valid.tsv": "1\t红\t绿\n5\t蓝\tblue\n",
+	})
 	run := func(code int, args ...string) []evalResult {
 		t.Helper()
-		var out, errOut bytes.Buffer
-		got := cli.Run(t.Context(), cli.Deps{
-			Args: append([]string{"--json", "eval", data}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut,
-			LookupEnv: func(string) (string, bool) { return "", false },
-			Model: func(string, int) (*cli.Model, error) {
-				return &cli.Model{ID: "colours", Title: "colours", Dimension: 3, Embedder: colours{}}, nil
-			},
-			Extra: deps(nil).Extra,
-		})
-		var results []evalResult
-		if got != code || code == 0 && json.Unmarshal(out.Bytes(), &results) != nil {
-			t.Fatalf("%v: exit %d, %s%s", args, got, out.String(), errOut.String())
-		}
+		results, _ := runEvalCommand(t, code, append([]string{"--json", "eval", data}, args...)...)
 		return results
 	}
 	for range 2 {

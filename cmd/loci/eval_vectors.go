@@ -32,9 +32,6 @@ func (e *evaluation) embed(ctx context.Context, db *loci.DB, set *eval.Set) erro
 	if e.model == nil {
 		return nil
 	}
-	if err := e.model.Bind(ctx, db); err != nil {
-		return err
-	}
 	p := e.app.Progress("Embedding " + set.Task)
 	defer p.Close()
 	texts, took := e.cache.Cost()
