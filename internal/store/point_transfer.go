@@ -20,7 +20,7 @@ type WholePoint struct {
 func (s *session) WholePoints(place, now, space int64, fn func(*WholePoint) error) error {
 	var w WholePoint
 	var room []float32
-	return s.eachUntil(sqlWholePoints, []int64{place, now, vectorKey(space, 0)}, func(st stmt) error {
+	return s.eachUntil(sqlWholePoints, []int64{vectorKey(space, 0), place, now}, func(st stmt) error {
 		const at = recordColumnCount + 14
 		w.Point, w.Vector, w.VectorText = readPoint(st), nil, 0
 		if err := s.completeRecord(&w.Record); err != nil {
@@ -174,10 +174,10 @@ func (tx *WriteTx) PutPointVersions(id int64, versions []PointVersion) error {
 // that has none, they go. One that has a twin among the edges that were staged for
 // AdoptEdges gives way to it. It gives the number of those that went without one.
 func (tx *WriteTx) ReplaceEdges(from, old, place int64) (dropped int64, err error) {
-	if err := tx.exec(sqlDropEdgeTwins, place, old, from); err != nil {
+	if err := tx.exec(sqlDropEdgeTwins, from, old, place); err != nil {
 		return 0, err
 	}
-	if err := tx.exec(sqlRepointEdges, place, old, from); err != nil {
+	if err := tx.exec(sqlRepointEdges, place, from, old); err != nil {
 		return 0, err
 	}
 	return tx.DropEdges(from, old)

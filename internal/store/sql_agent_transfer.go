@@ -8,17 +8,13 @@ package store
 func addTransferStatements(all *[statementCount]string) {
 	const (
 		live = "(p.expires_at IS NULL OR p.expires_at > $2)"
-		// leads says that an edge leads to the place that goes, $2.
-		leads = "target_place = $2"
-		// twin is an edge that leads to the place that comes, $1, and is else the same.
-		twin = `SELECT 1 FROM point_edges d WHERE d.source = point_edges.source AND d.type_id = point_edges.type_id
-			AND d.target_place = $1 AND d.target_key = point_edges.target_key`
-		// successor is the point of the same id there.
+		// successor is the point that an edge is to lead to: that of the same id in another
+		// place.
 		successor = "SELECT n.id FROM points n WHERE n.place = $1 AND n.point_key = point_edges.target_key"
 	)
 	all[sqlWholePoints] = "SELECT " + pointColumns + `, v.fingerprint, v.value FROM points p CROSS JOIN records r
-		LEFT JOIN vectors v ON v.vector_key = $3 + p.id
-		WHERE p.place = $1 AND ` + live + " AND r.id = p.id ORDER BY p.point_key"
+		LEFT JOIN vectors v ON v.vector_key = $1 + p.id
+		WHERE p.place = $2 AND (p.expires_at IS NULL OR p.expires_at > $3) AND r.id = p.id ORDER BY p.point_key`
 	all[sqlWholeVersions] = `SELECT v.version, v.recorded_at, v.recorded_to, v.valid_from, v.valid_to, v.title, v.data,
 		v.metadata, v.content, p.point_key FROM points p CROSS JOIN point_versions v
 		WHERE p.place = $1 AND ` + live + " AND v.point = p.id AND v.version >= p.version - $3 ORDER BY p.point_key, v.version"
@@ -27,10 +23,12 @@ func addTransferStatements(all *[statementCount]string) {
 		WHERE p.place = $1 AND ` + live + ` AND e.source = p.id AND e.target_place IN ($3, $4, $5) AND t.id = e.target
 		AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY p.point_key`
 	all[sqlPointRef] = "SELECT id, version, expires_at FROM points WHERE place = $1 AND point_key = $2"
-	all[sqlDropEdgeTwins] = "DELETE FROM point_edges WHERE place = $3 AND " + leads + " AND EXISTS (" + twin + ")"
-	all[sqlRepointEdges] = "UPDATE point_edges SET target = (" + successor + "), target_place = $1 WHERE place = $3 AND " + leads +
-		" AND EXISTS (" + successor + ")"
-	all[sqlDropEdgesTo] = "DELETE FROM point_edges WHERE place = $1 AND " + leads
+	all[sqlDropEdgeTwins] = `DELETE FROM point_edges WHERE place = $1 AND target_place = $2 AND EXISTS (SELECT 1 FROM point_edges d
+		WHERE d.source = point_edges.source AND d.type_id = point_edges.type_id AND d.target_place = $3
+		AND d.target_key = point_edges.target_key)`
+	all[sqlRepointEdges] = "UPDATE point_edges SET target = (" + successor + `), target_place = $1
+		WHERE place = $2 AND target_place = $3 AND EXISTS (` + successor + ")"
+	all[sqlDropEdgesTo] = "DELETE FROM point_edges WHERE place = $1 AND target_place = $2"
 	all[sqlAdoptEdges] = `UPDATE point_edges SET place = $1
 		WHERE place = $2 AND EXISTS (SELECT 1 FROM points s WHERE s.id = point_edges.source AND s.place = $1)`
 	// The sign has them looked for among those that expire, as in sqlCountPoints.
