@@ -39,6 +39,8 @@ type graphIndex struct {
 	uses      int64
 	published int64 // the revision of the last commit that was noted
 
+	points pointGraphs // has a lock of its own
+
 	// What the commit under way changes, if one is.
 	staged  int64
 	changes []graphChange
@@ -135,6 +137,7 @@ func (x *graphIndex) discard() {
 
 // drop forgets every adjacency.
 func (x *graphIndex) drop() {
+	x.points.forget()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.graphs = nil

@@ -2,6 +2,7 @@ package loci
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/loci-memory/loci/internal/errs"
@@ -28,10 +29,15 @@ type EgoOptions struct {
 // all of them are understood, and one of them, always the same one, is given for
 // it. A view never changes, needs no closing and is safe for concurrent use. It
 // keeps working when its store is closed.
+//
+// Where the filter's kinds are of agent memory, nodes are the points that were live
+// then, by their records, PointHeader.RecordID, and edges the relations between
+// them.
 type GraphView struct {
 	view      *graph.View
 	direction graph.Direction
 	revision  int64
+	points    bool // rather than entities
 }
 
 // Revision is the store's revision that the view shows.
@@ -59,7 +65,7 @@ func (v *GraphView) EgoIDs(root ID, depth, limit int) ([]ID, error) {
 		return nil, errs.WithOp(op, errs.Invalid("limit", "must not be negative"))
 	}
 	ids, err := v.view.EgoIDs(int64(root), depth, limit, v.direction)
-	return asIDs(ids), errs.WithOp(op, err)
+	return asIDs(ids), errs.WithOp(op, v.named(err))
 }
 
 // PathIDs gives a shortest path by number of steps, both ends included, among
@@ -67,7 +73,17 @@ func (v *GraphView) EgoIDs(root ID, depth, limit int) ([]ID, error) {
 // other. An entity that the view does not cover is ErrNotFound.
 func (v *GraphView) PathIDs(from, to ID) ([]ID, error) {
 	ids, err := v.view.PathIDs(int64(from), int64(to), v.direction)
-	return asIDs(ids), errs.WithOp("graph.path", err)
+	return asIDs(ids), errs.WithOp("graph.path", v.named(err))
+}
+
+// named makes the error for a node that the view does not cover name what its nodes
+// are.
+func (v *GraphView) named(err error) error {
+	var e *errs.Error
+	if !v.points || !errors.As(err, &e) || e.Code != errs.NotFound {
+		return err
+	}
+	return &errs.Error{Code: errs.NotFound, Field: e.Field, Message: "no record of a live point under this filter"}
 }
 
 // StronglyConnected gives the sets of more than one node in which edges lead
@@ -96,6 +112,13 @@ var directions = map[Direction]graph.Direction{
 // BuildGraph gives a view of the graph that a filter covers. Namespace and
 // scopes hold for entities and relations; tags, times, thread and metadata
 // conditions narrow the relations only, so that the entities stay as nodes.
+//
+// With the kinds KindFact, KindEpisode and KindProcedure, or some of these, it is the
+// graph of the agent memories of the scopes: the points of these kinds that are live
+// and the relations between them, with the types of these as predicates. There,
+// conditions are on the properties of relations, and tags and threads, which these do
+// not have, are ErrValidation. To build it takes time and memory that grow with the
+// number of points and relations; it is kept until the next write.
 func (s *GraphStore) BuildGraph(ctx context.Context, f ReadFilter, o GraphOptions) (*GraphView, error) {
 	const op = "graph.build"
 	if err := s.eng.enter(op); err != nil {
@@ -120,15 +143,21 @@ func (s *GraphStore) Ego(ctx context.Context, root ID, f ReadFilter, o EgoOption
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	depth := 1
-	if o.Depth != nil {
-		depth = *o.Depth
-	}
-	limit, err := checkLimit("limit", o.Limit, defaultPage)
+	depth, limit, err := o.check()
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	return s.walk(ctx, op, f, o.GraphOptions, func(v *GraphView) ([]ID, error) { return v.EgoIDs(root, depth, limit) })
+}
+
+// check gives the depth and the limit, or their defaults.
+func (o *EgoOptions) check() (depth, limit int, err error) {
+	depth = 1
+	if o.Depth != nil {
+		depth = *o.Depth
+	}
+	limit, err = checkLimit("limit", o.Limit, defaultPage)
+	return depth, limit, err
 }
 
 // Path gives the entities of a shortest path, both ends included; none when no
@@ -163,6 +192,9 @@ func (s *GraphStore) StronglyConnected(ctx context.Context, f ReadFilter) ([][]I
 
 // walk loads the entities that a walk over a view gives.
 func (s *GraphStore) walk(ctx context.Context, op string, f ReadFilter, o GraphOptions, ids func(*GraphView) ([]ID, error)) ([]Entity, error) {
+	if f.ofPoints() {
+		return nil, errs.WithOp(op, errs.Invalid("filter.kinds", "names points of agent memory, and this gives entities: EgoPoints and PathPoints give points"))
+	}
 	entities := []Entity{}
 	err := s.eng.viewGraph(ctx, f, o, func(tx *store.ReadTx, v *GraphView) error {
 		entities = entities[:0]
@@ -198,6 +230,13 @@ func (e *engine) viewGraph(ctx context.Context, f ReadFilter, o GraphOptions, fn
 	if err != nil {
 		return err
 	}
+	kinds, err := filter.pointKinds()
+	if err != nil {
+		return err
+	}
+	if len(kinds) > 0 {
+		return e.viewPoints(ctx, filter, kinds, direction, fn)
+	}
 	return e.readGraph(ctx, filter.Namespace, func(tx *store.ReadTx, snapshot *graph.Snapshot) error {
 		covered, err := filter.graph(tx)
 		if err != nil {
@@ -207,7 +246,7 @@ func (e *engine) viewGraph(ctx context.Context, f ReadFilter, o GraphOptions, fn
 		if err != nil {
 			return err
 		}
-		return fn(tx, &GraphView{snapshot.View(covered, rules), direction, tx.Revision()})
+		return fn(tx, &GraphView{view: snapshot.View(covered, rules), direction: direction, revision: tx.Revision()})
 	})
 }
 

@@ -75,11 +75,34 @@ func renderResolved(w *Painter, r op.ResolvedEntities) {
 }
 
 func renderFound(w *Painter, r op.FoundEntities) {
+	if len(r.Points) > 0 {
+		renderPoints(w, r.Points)
+		return
+	}
 	if len(r.Entities) == 0 {
 		w.Line("There are no entities here")
 		return
 	}
 	renderEntities(w, r.Entities)
+}
+
+// renderPoints shows points of agent memory, each by the text that its kind has.
+func renderPoints(w *Painter, points []any) {
+	rows := make([][]string, 0, len(points))
+	for _, p := range points {
+		fields, _ := p.(map[string]any)
+		text := func(key string) string { s, _ := fields[key].(string); return s }
+		for _, kind := range []struct {
+			name loci.Kind
+			key  string
+		}{{loci.KindFact, "content"}, {loci.KindEpisode, "description"}, {loci.KindProcedure, "name"}} {
+			if _, ok := fields[kind.key]; ok {
+				rows = append(rows, []string{text("record_id"), string(kind.name), text("id"), text(kind.key)})
+				break
+			}
+		}
+	}
+	w.Table([]string{"RECORD", "KIND", "ID", "TEXT"}, rows)
 }
 
 func renderRules(w *Painter, r op.RuleList) {
