@@ -446,6 +446,9 @@ func axis8(at int) []float32 {
 
 // TestInTimeModel compares what is asked for by time with a naive list.
 func TestInTimeModel(t *testing.T) { // E2, E3, E4
+	if testing.Short() {
+		t.Skip("hundreds of writes, one at a time")
+	}
 	m := openMemory(t, 4)
 	type entry struct {
 		id loci.PointID

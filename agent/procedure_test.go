@@ -388,6 +388,9 @@ func TestRecall(t *testing.T) { // P9, X3, Y2
 // TestRecallFloorBeforeK holds that the least confidence acts before the best are
 // taken, however rare what meets it is. // P9
 func TestRecallFloorBeforeK(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of writes, one at a time")
+	}
 	m := openMemory(t, 4)
 	const n = 300
 	for i := range loci.PointID(n) {
