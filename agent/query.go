@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"math"
@@ -30,7 +31,11 @@ type selection struct {
 // check validates a selection.
 func (f *Selection) check() (*selection, error) {
 	out := &selection{validAt: f.AsOfValidUS}
-	members, err := meta.Scan(f.Filter)
+	filter := f.Filter
+	if string(bytes.TrimSpace(filter)) == "null" {
+		filter = nil
+	}
+	members, err := meta.Scan(filter)
 	if err != nil {
 		return nil, errs.Invalid("filter", "%s", err)
 	}
