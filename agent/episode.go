@@ -75,7 +75,8 @@ func (s *EpisodicMemory) Record(ctx context.Context, in EpisodeInput) (*loci.Rec
 }
 
 // RecordBatch records many episodes in one transaction, all or none. Of those of one
-// id the last one counts; all are checked.
+// id the last one counts; all are checked. They are written one after the other: a
+// position that another episode gives up later in the batch is still taken.
 func (s *EpisodicMemory) RecordBatch(ctx context.Context, batch EpisodeBatch) (*loci.Receipt[BatchResult], error) {
 	op := s.name("record_batch")
 	if len(batch.Episodes) > MaxBatch {
