@@ -153,7 +153,7 @@ func (tx *WriteTx) NewID() int64 {
 
 // ownID is NewID, or the id that something brings while ids are kept.
 func (tx *WriteTx) ownID(brought int64) int64 {
-	if !tx.adopting {
+	if !tx.adopting || brought == 0 {
 		return tx.NewID()
 	}
 	tx.w.next.nextID = max(tx.w.next.nextID, brought+1)

@@ -61,8 +61,7 @@ func (tx *WriteTx) AddPointEdge(place int64, e *PointEdge) (err error) {
 		return err
 	}
 	tx.Change()
-	e.ID = tx.w.next.nextID
-	tx.w.next.nextID++
+	e.ID = tx.ownID(e.ID)
 	st, err := tx.stmt(sqlAddPointEdge)
 	if err != nil {
 		return err

@@ -439,6 +439,13 @@ func conformPointVersions(t *testing.T, s *Store, _ *hookLog) {
 	versions()
 	replace(3) // versions 1 to 6 are gone
 	versions(7)
+	// A version alone is a change.
+	revision := s.Counters().Revision
+	writes(t, s, func(tx *WriteTx) error { return tx.AddPointVersion(p.ID, &PointVersion{Version: 6, Recorded: 1, RecordedTo: 1}, 10) })
+	versions(6, 7)
+	if s.Counters().Revision != revision+1 {
+		t.Error(s.Counters().Revision)
+	}
 }
 
 // TestStoredClock keeps the clock of expiry with every write, and with one of

@@ -61,6 +61,7 @@ func bindPoint(st stmt, at int, p *Point) {
 // AddPointVersion keeps an earlier version of a point and forgets those that are
 // older than the latest keep.
 func (tx *WriteTx) AddPointVersion(id int64, v *PointVersion, keep int64) error {
+	tx.Change()
 	if keep > 0 {
 		if err := tx.addPointVersion(id, v); err != nil {
 			return err
@@ -70,6 +71,7 @@ func (tx *WriteTx) AddPointVersion(id int64, v *PointVersion, keep int64) error 
 }
 
 func (tx *WriteTx) addPointVersion(id int64, v *PointVersion) error {
+	tx.Change()
 	st, err := tx.stmt(sqlAddPointVersion)
 	if err != nil {
 		return err
