@@ -119,8 +119,11 @@ func (e *engine) untilDue() time.Duration {
 		at, some, err = tx.NextExpiry()
 		return err
 	})
-	if err != nil || !some {
+	switch {
+	case err != nil:
 		return longestNap
+	case !some:
+		return math.MaxInt64 // until it is woken
 	}
 	e.sweeps.due.Store(at)
 	left := at - e.lifeNow()

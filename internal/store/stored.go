@@ -43,7 +43,11 @@ func (s *session) RecordOf(kind Kind, id int64) (Stored, error) {
 	if kind >= kindLimit || loaders[kind] == nil {
 		return nil, nil
 	}
-	return loaders[kind](s, id)
+	r, err := loaders[kind](s, id)
+	if err != nil || r == nil || r.Head().Kind != kind { // points of all kinds lie in one table
+		return nil, err
+	}
+	return r, nil
 }
 
 // Place says where a record lies, without reading the rest of it; kind 0 when
