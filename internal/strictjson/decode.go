@@ -162,7 +162,7 @@ func (c *checker) value(s *jsonschema.Schema, depth int) error {
 	if got == "string" && s.Type == "array" && s.Format == OneOrMore {
 		s = s.Items
 	}
-	if s.Type != "" && got != s.Type && !(got == "number" && (s.Type == "integer" || s.Format == IDFormat)) {
+	if s.Type != "" && got != s.Type && !(got == "number" && (s.Type == "integer" || isIDSchema(s))) {
 		if got == "null" {
 			return c.invalid("must be %s, not null; leave it out for the default", describe(s))
 		}
@@ -174,11 +174,11 @@ func (c *checker) value(s *jsonschema.Schema, depth int) error {
 	case "array":
 		return c.array(s, depth)
 	case "string":
-		v, err := c.str(s.Format == IDFormat || len(s.Enum) > 0)
+		v, err := c.str(isIDSchema(s) || len(s.Enum) > 0)
 		if err != nil {
 			return err
 		}
-		if s.Format == IDFormat && !isID(v) {
+		if isIDSchema(s) && !isID(s, v) {
 			return c.invalid("must be %s", describe(s))
 		}
 		if len(s.Enum) > 0 && !slices.Contains(s.Enum, any(v)) {
@@ -400,8 +400,12 @@ func (c *checker) number(s *jsonschema.Schema) error {
 	}
 	lit := string(c.data[start:c.pos])
 	switch {
-	case s.Format == IDFormat:
-		if !whole || !isID(lit) {
+	case isIDSchema(s):
+		if !whole || !isID(s, lit) {
+			return c.invalid("must be %s", describe(s))
+		}
+	case s.Type == "integer" && s.Format == UnsignedFormat:
+		if _, err := strconv.ParseUint(lit, 10, 64); !whole || err != nil {
 			return c.invalid("must be %s", describe(s))
 		}
 	case s.Type == "integer":
@@ -447,12 +451,21 @@ func (c *checker) unknown(key string, s *jsonschema.Schema) error {
 	return c.invalid("%s; there are %s", where, strings.Join(names, ", "))
 }
 
-// isID says whether v is a whole number that an id can hold.
-func isID(v string) bool {
-	if len(v) == 0 || len(v) > 19 || strings.ContainsAny(v, "+-_") {
+// isIDSchema says whether a schema is that of an id.
+func isIDSchema(s *jsonschema.Schema) bool {
+	return s.Type == "string" && (s.Format == IDFormat || s.Format == UnsignedFormat)
+}
+
+// isID says whether v is a whole number that an id of the schema can hold.
+func isID(s *jsonschema.Schema, v string) bool {
+	digits, bits := 19, 63
+	if s.Format == UnsignedFormat {
+		digits, bits = 20, 64
+	}
+	if len(v) == 0 || len(v) > digits || strings.ContainsAny(v, "+-_") {
 		return false
 	}
-	_, err := strconv.ParseInt(v, 10, 64)
+	_, err := strconv.ParseUint(v, 10, bits)
 	return err == nil
 }
 
@@ -461,7 +474,9 @@ func describe(s *jsonschema.Schema) string {
 	switch {
 	case s == nil || s.Type == "":
 		return "a value"
-	case s.Format == IDFormat:
+	case isIDSchema(s) && s.Format == UnsignedFormat:
+		return "an id: a whole number from 0 to 18446744073709551615, best as a decimal string"
+	case isIDSchema(s):
 		return "an id: a whole number from 0, best as a decimal string"
 	case len(s.Enum) > 0:
 		words := make([]string, len(s.Enum))
@@ -469,6 +484,8 @@ func describe(s *jsonschema.Schema) string {
 			words[i], _ = w.(string)
 		}
 		return "one of " + strings.Join(words, ", ")
+	case s.Type == "integer" && s.Format == UnsignedFormat:
+		return "a whole number from 0 to 18446744073709551615"
 	case s.Type == "integer":
 		return "a whole number"
 	case s.Type == "boolean":

@@ -13,6 +13,10 @@ import (
 // number is taken as well.
 const IDFormat = "int64"
 
+// UnsignedFormat marks a schema as a number of 64 bits without sign: an integer, or
+// an id like that of IDFormat.
+const UnsignedFormat = "uint64"
+
 // OneOrMore marks a schema of an array of strings as one for which a single
 // string is taken as well.
 const OneOrMore = "one-or-more"
@@ -22,6 +26,7 @@ const OneOrMore = "one-or-more"
 func Types() map[reflect.Type]*jsonschema.Schema {
 	return map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[loci.ID]():         {Type: "string", Format: IDFormat, Pattern: "^[0-9]{1,19}$"},
+		reflect.TypeFor[loci.PointID]():    {Type: "string", Format: UnsignedFormat, Pattern: "^[0-9]{1,20}$"},
 		reflect.TypeFor[loci.Metadata]():   {Type: "object"},
 		reflect.TypeFor[json.RawMessage](): {},
 		reflect.TypeFor[loci.Kind](): Words(
@@ -85,6 +90,8 @@ func (w finisher) finish(s *jsonschema.Schema, t reflect.Type) {
 		return
 	}
 	switch t.Kind() {
+	case reflect.Uint64:
+		s.Format = UnsignedFormat
 	case reflect.Struct:
 		if s.Properties == nil {
 			s.Properties = map[string]*jsonschema.Schema{}
@@ -123,9 +130,8 @@ func closed(s *jsonschema.Schema) bool {
 	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
 }
 
-// AllowNull loosens the schema of an answer of type t: a pointer to a number, a
-// word or a flag that is written even when it is nil may be null, and a schema
-// says so by naming no type.
+// AllowNull loosens the schema of an answer of type t: a pointer that is written
+// even when it is nil may be null, and a schema says so by naming no type.
 func AllowNull(s *jsonschema.Schema, t reflect.Type) {
 	t = indirect(t)
 	switch t.Kind() {
@@ -136,11 +142,15 @@ func AllowNull(s *jsonschema.Schema, t reflect.Type) {
 			if f.Anonymous || p == nil {
 				continue
 			}
-			if f.Type.Kind() == reflect.Pointer && p.Properties == nil && !strings.Contains(options, "omit") {
+			null := f.Type.Kind() == reflect.Pointer && !strings.Contains(options, "omit")
+			if null && p.Properties == nil {
 				s.Properties[name] = &jsonschema.Schema{Description: p.Description}
 				continue
 			}
 			AllowNull(p, f.Type)
+			if null {
+				p.Type = "" // the rest is about objects only
+			}
 		}
 	case reflect.Slice, reflect.Array:
 		if s.Items != nil {
