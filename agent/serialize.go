@@ -81,6 +81,9 @@ func (s *points) SerializeTo(ctx context.Context, req FileRequest) (*Summary, er
 		return nil, errs.WithOp(op, err)
 	}
 	f, err := os.OpenFile(req.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil, errs.WithOp(op, &errs.Error{Code: errs.IO, Field: "path", Message: "exists and stays as it is: name a new file"})
+	}
 	if err != nil {
 		return nil, errs.WithOp(op, errs.Wrap(errs.IO, err, "the file could not be made"))
 	}
