@@ -188,6 +188,7 @@ var defaultTable = sync.OnceValue(func() *Table {
 	ops = append(ops, searchOps()...)
 	ops = append(ops, embeddingOps()...)
 	ops = append(ops, contextOps()...)
+	ops = append(ops, agentOps()...)
 	ops = append(ops, storeOps()...)
 	return NewTable(ops...)
 })

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/agent"
 	"github.com/loci-memory/loci/pager"
 )
 
@@ -81,13 +82,13 @@ func stringConstants(t *testing.T, dir string) map[string]string {
 func TestFieldDocs(t *testing.T) {
 	docs := map[string]string{}
 	root := stringConstants(t, "..")
-	for pkg, dir := range map[string]string{"loci": "..", "op": ".", "pager": "../pager"} {
+	for pkg, dir := range map[string]string{"loci": "..", "op": ".", "pager": "../pager", "agent": "../agent"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		consts := maps.Clone(root)
-		if pkg == "pager" {
+		if pkg == "pager" || pkg == "agent" {
 			maps.Copy(consts, stringConstants(t, dir))
 		}
 		for _, file := range files {
@@ -220,6 +221,11 @@ func TestEveryMethod(t *testing.T) {
 
 		"EmbeddingStore": reflect.TypeFor[*loci.EmbeddingStore](),
 		"Store":          reflect.TypeFor[*pager.Store](),
+
+		"AgentMemory":      reflect.TypeFor[*agent.AgentMemory](),
+		"SemanticMemory":   reflect.TypeFor[*agent.SemanticMemory](),
+		"EpisodicMemory":   reflect.TypeFor[*agent.EpisodicMemory](),
+		"ProceduralMemory": reflect.TypeFor[*agent.ProceduralMemory](),
 	} {
 		for m := range typ.Methods() {
 			methods[name+"."+m.Name] = true

@@ -17,6 +17,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 	special := strictjson.Types()
 	special[reflect.TypeFor[Match]()] = strictjson.Words(string(matchName), string(matchNone))
 	contextTypes(special)
+	agentTypes(special)
 	return special
 }
 

@@ -231,13 +231,14 @@ var samples = []sample{
 // in gives the sample with a folder for its files in the place of {tmp}, and the
 // folder beside it that holds notes in the place of {notes}. {note} is the id of
 // the note that was written last, {note+1} that of its first chunk, {checkpoint}
-// that of the checkpoint that was made last.
-func (s sample) in(folder string, note int, checkpoint string) sample {
+// that of the checkpoint that was made last, {edge} that of the relation of an agent
+// memory that was made last.
+func (s sample) in(folder string, note int, checkpoint, edge string) sample {
 	notes := filepath.ToSlash(filepath.Join(filepath.Dir(folder), "notes"))
 	fill := func(text string) string {
 		return strings.NewReplacer("{tmp}", filepath.ToSlash(folder), "{notes}", notes,
 			"{note}", fmt.Sprint(note), "{note+1}", fmt.Sprint(note+1), "{note+2}", fmt.Sprint(note+2),
-			"{checkpoint}", checkpoint).Replace(text)
+			"{checkpoint}", checkpoint, "{edge}", edge).Replace(text)
 	}
 	s.want = fill(s.want)
 	s.input, s.args = fill(s.input), slices.Clone(s.args)
@@ -246,6 +247,11 @@ func (s sample) in(folder string, note int, checkpoint string) sample {
 	}
 	return s
 }
+
+// talk is a conversation to be imported.
+const talk = `{"thread":"talk","role":"user","text":"Is the lamp lit?","id":"a"}
+{"thread":"talk","role":"assistant","text":"It is.","id":"b"}
+`
 
 // clock gives the same times to both stores.
 func clock() func() time.Time {
@@ -272,7 +278,7 @@ func TestEverySurface(t *testing.T) {
 		if opts != nil {
 			o = *opts
 		}
-		o.Clock, o.NoBackgroundEmbedding = clock(), true
+		o.Clock, o.NoBackgroundEmbedding, o.NoBackgroundSweep = clock(), true, true
 		return loci.Open(ctx, dir, &o)
 	}
 	dir := t.TempDir()
@@ -289,9 +295,9 @@ func TestEverySurface(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	sampled := map[string]bool{}
-	note, checkpoint := 0, ""
+	note, checkpoint, edge := 0, "", ""
 	files := t.TempDir()
-	for name, text := range map[string]string{"harbour/log.md": "# Log\n\nThe *walrus* came back.\n", "crew.md": "Nobody.", "bad.md": "\xff\xfe\xfd"} {
+	for name, text := range map[string]string{"harbour/log.md": "# Log\n\nThe *walrus* came back.\n", "crew.md": "Nobody.", "bad.md": "\xff\xfe\xfd", "talk.jsonl": talk} {
 		path := filepath.Join(files, "notes", filepath.FromSlash(name))
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
@@ -302,14 +308,14 @@ func TestEverySurface(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, s := range slices.Concat(samples, contextSamples) {
+	for _, s := range slices.Concat(samples, agentSamples, contextSamples) {
 		o, ok := op.Default().Lookup(s.op)
 		if !ok {
 			t.Fatalf("there is no operation %s", s.op)
 		}
 		name := s.op + " " + s.input
-		onCLI := s.in(filepath.Join(files, "cli"), note, checkpoint)
-		s = s.in(filepath.Join(files, "http"), note, checkpoint)
+		onCLI := s.in(filepath.Join(files, "cli"), note, checkpoint, edge)
+		s = s.in(filepath.Join(files, "http"), note, checkpoint, edge)
 		args := onCLI.args
 		if len(args) == 0 {
 			args = []string{"call", s.op, onCLI.input}
@@ -340,6 +346,9 @@ func TestEverySurface(t *testing.T) {
 		}
 		if made, ok := fromHTTP.Result.(map[string]any); ok && s.op == "context.checkpoint" {
 			checkpoint = made["checkpoint"].(map[string]any)["checkpoint_id"].(string)
+		}
+		if made, ok := fromHTTP.Result.(map[string]any); ok && strings.HasSuffix(s.op, ".relate") {
+			edge = made["value"].(map[string]any)["id"].(string)
 		}
 		raw, err := marshal(fromHTTP.Result)
 		if err != nil {

@@ -316,7 +316,7 @@ func (a *App) Call(ctx context.Context, name string, raw []byte) (err error) {
 			return err
 		}
 	}
-	if writesText(name) {
+	if writesText(name) || agentPending(o, out) {
 		return a.settle(ctx, db)
 	}
 	return nil

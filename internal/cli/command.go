@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -20,9 +21,12 @@ func (a *App) addOperations(root *cobra.Command) {
 			name = rest
 			if parent, ok = groups[group]; !ok {
 				parent = &cobra.Command{Use: group, Short: "Operations on " + group, GroupID: groupStore}
-				if group == "context" {
+				switch group {
+				case "context":
 					parent.Short, parent.Long = "Operations on an agent's context window", contextLong
 					parent.AddCommand(a.contextDemoCommand())
+				case "facts", "episodes", "procedures", "agent":
+					parent.Short, parent.Long = agentHelp(group)
 				}
 				groups[group] = parent
 				root.AddCommand(parent)
@@ -80,7 +84,11 @@ func (a *App) operationCommand(o *op.Operation, name string) *cobra.Command {
 	schema := o.InputSchema()
 	use := name
 	for _, p := range o.Positional {
-		use += " " + strings.ToUpper(p)
+		if slices.Contains(schema.Required, p) {
+			use += " " + strings.ToUpper(p)
+		} else {
+			use += " [" + strings.ToUpper(p) + "]"
+		}
 	}
 	if len(o.Positional) == 0 && len(schema.Properties) > 0 {
 		use += " [JSON | -]"

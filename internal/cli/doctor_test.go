@@ -57,7 +57,7 @@ func TestDoctorFiles(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	found := askDoctor(t, 0, "--data", dir)
-	want(found, "database file", levelOK, "schema version 3, application id 0x4c4f4349")
+	want(found, "database file", levelOK, "schema version 4, application id 0x4c4f4349")
 	want(found, "log", levelOK, "0 B")
 	want(found, "index files", levelOK, "the journal has")
 	want(found, "journal", levelOK, "revisions")

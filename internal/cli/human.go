@@ -72,6 +72,9 @@ func renderResult(w *Painter, name string, raw json.RawMessage) error {
 	if shown, err := renderVectorResult(w, name, raw); shown {
 		return err
 	}
+	if shown, err := renderAgentResult(w, name, raw); shown {
+		return err
+	}
 	return renderAny(w, raw)
 }
 

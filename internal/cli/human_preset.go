@@ -116,6 +116,14 @@ func renderRecordHit(w *Painter, h hitView) {
 		Tier    string `json:"tier"`
 		Title   string `json:"title"`
 		Summary string `json:"summary"`
+
+		// Of a point of an agent memory; a fact's text is its content.
+		RecordID    string   `json:"record_id"`
+		PointID     string   `json:"id"`
+		Description string   `json:"description"`
+		AtUS        int64    `json:"at_us"`
+		Name        string   `json:"name"`
+		Steps       []string `json:"steps"`
 	}
 	// A record of a kind without these fields is shown by its key alone.
 	_ = json.Unmarshal(h.Record, &rec)
@@ -133,6 +141,14 @@ func renderRecordHit(w *Painter, h hitView) {
 		// A page may have a megabyte: context read shows all of it.
 		if title, more = rec.Title, rec.Summary; title == "" {
 			title = cut(oneLine(rec.Content), pageColumns)
+		}
+	case rec.RecordID != "":
+		// A text may have a megabyte: get shows all of it.
+		title = cut(oneLine(rec.Content+rec.Description+rec.Name), pageColumns)
+		more = cut(oneLine(strings.Join(rec.Steps, "; ")), pageColumns)
+		facts = append(facts, "id "+rec.PointID)
+		if rec.Description != "" {
+			facts = append(facts, instant(rec.AtUS))
 		}
 	case title == "":
 		title = rec.Content

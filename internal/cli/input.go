@@ -99,6 +99,15 @@ func isStringList(s *jsonschema.Schema) bool {
 	return s.Type == "array" && s.Items != nil && s.Items.Type == "string"
 }
 
+// isUnsigned says whether a field is a number of 64 bits without sign.
+func isUnsigned(s *jsonschema.Schema) bool {
+	return s.Type == "integer" && s.Minimum != nil && *s.Minimum == 0
+}
+
+// isSentences says whether the words of a list are sentences, which commas do not
+// part.
+func isSentences(name string, s *jsonschema.Schema) bool { return name == "steps" && isStringList(s) }
+
 func defineFlag(fs *pflag.FlagSet, name string, s *jsonschema.Schema) {
 	usage := s.Description
 	if words := enumOf(s); words != nil {
@@ -107,12 +116,16 @@ func defineFlag(fs *pflag.FlagSet, name string, s *jsonschema.Schema) {
 	switch {
 	case s.Type == "string":
 		fs.String(name, "", usage)
+	case isUnsigned(s):
+		fs.Uint64(name, 0, usage)
 	case s.Type == "integer":
 		fs.Int64(name, 0, usage)
 	case s.Type == "number":
 		fs.Float64(name, 0, usage)
 	case s.Type == "boolean":
 		fs.Bool(name, false, usage)
+	case isSentences(name, s):
+		fs.StringArray(name, nil, usage+"; several by giving the flag several times")
 	case isStringList(s):
 		fs.StringSlice(name, nil, usage+repeatHint(usage))
 	default:
@@ -134,12 +147,16 @@ func (f inputFlag) value(fs *pflag.FlagSet) (json.RawMessage, error) {
 	switch s := f.schema; {
 	case s.Type == "string":
 		v, err = fs.GetString(f.name)
+	case isUnsigned(s):
+		v, err = fs.GetUint64(f.name)
 	case s.Type == "integer":
 		v, err = fs.GetInt64(f.name)
 	case s.Type == "number":
 		v, err = fs.GetFloat64(f.name)
 	case s.Type == "boolean":
 		v, err = fs.GetBool(f.name)
+	case isSentences(f.name, s):
+		v, err = fs.GetStringArray(f.name)
 	case isStringList(s):
 		v, err = fs.GetStringSlice(f.name)
 	default:
@@ -181,7 +198,7 @@ func (a *App) operationInput(cmd *cobra.Command, o *op.Operation, in *inputFlags
 	if len(args) > 0 && len(o.Positional) == 0 {
 		return nil, usageError{fmt.Errorf("%s takes no argument %s", cmd.Name(), quote(args[0])), cmd.CommandPath()}
 	}
-	if len(args) == 0 && len(o.Positional) > 0 && base == nil {
+	if len(args) == 0 && len(o.Positional) > 0 && base == nil && slices.Contains(o.InputSchema().Required, o.Positional[0]) {
 		return nil, usageError{fmt.Errorf("%s is missing", strings.ToUpper(o.Positional[0])), cmd.CommandPath()}
 	}
 	for i, name := range o.Positional {
@@ -295,6 +312,12 @@ func (a *App) fillDefaults(o *op.Operation, schema *jsonschema.Schema, raw []byt
 	// Where a deletion must name what goes, only what was typed counts.
 	if schema.Properties["all"] != nil && string(m["all"]) != "true" {
 		d = d.typed()
+	}
+	if isAgent(o) {
+		if err := d.fillAgent(m); err != nil {
+			return nil, err
+		}
+		return marshal(m)
 	}
 	if err := d.fill(m, schema); err != nil {
 		return nil, err

@@ -257,7 +257,8 @@ func (a *App) bindFor(ctx context.Context, db *loci.DB, name string, raw json.Ra
 	// What does not fit these fields is the operation's to refuse.
 	_ = json.Unmarshal(raw, &in)
 	sync := name == "embeddings.sync"
-	if sync || searches(name) && !in.NoVector {
+	use := agentModel(name, raw)
+	if sync || searches(name) && !in.NoVector || use != modelUnused {
 		threads := 1
 		if sync {
 			threads = runtime.NumCPU()
@@ -270,12 +271,17 @@ func (a *App) bindFor(ctx context.Context, db *loci.DB, name string, raw json.Ra
 			return release, errs.Invalid("embedder", "is none: choose one with --embedder, LOCI_EMBEDDER or the configuration file")
 		case m != nil:
 			closers = append(closers, m.Close)
-			if err := a.bindOne(ctx, db, m, name, raw); err != nil {
+			if use != modelUnused {
+				err = a.bindAgent(ctx, db, m, use, raw)
+			} else {
+				err = a.bindOne(ctx, db, m, name, raw)
+			}
+			if err != nil {
 				return release, err
 			}
 		}
 	}
-	if name == "reranker_registered" || searches(name) && !in.NoRerank {
+	if name == "reranker_registered" || (searches(name) || use == modelReads) && !in.NoRerank {
 		r, err := a.bindReranker(ctx, db)
 		if err != nil {
 			return release, err
