@@ -255,13 +255,7 @@ func (r *matchRun) into() error {
 	}
 	var after *uint64
 	if r.after != nil {
-		// What begins at the cursor's point itself was given unless it ends behind it.
-		if after = &r.after.from; !r.passed(r.after.from, r.toKind, to.Key) {
-			before := r.after.from - 1
-			if after = &before; r.after.from == 0 {
-				after = nil
-			}
-		}
+		after = &r.after.from // all of them end at one point
 	}
 	_, err = r.each(to, store.EdgesIn, r.s.kind, after)
 	return err
