@@ -12,11 +12,12 @@ import (
 )
 
 // The format of an export: lines of JSON. The first is a header, then come
-// settings, the scopes of the context store, records by ascending id and the
-// checkpoints of the scopes. See exportHeader and the types ending in Line.
+// settings, the scopes of the context store, agent memories, records by ascending id,
+// the checkpoints of the scopes and the relations between points. See exportHeader and
+// the types ending in Line.
 const (
 	exportFormat  = "loci-export"
-	exportVersion = 3 // vectors came with 2, the context store with 3
+	exportVersion = 4 // vectors came with 2, the context store with 3, agent memory with 4
 	// maxLineBytes bounds a line. Only a record with many texts of a megabyte
 	// comes near.
 	maxLineBytes = 128 << 20
@@ -27,7 +28,8 @@ type ExportOptions struct {
 	// Namespace narrows the export to one namespace and its settings; nil is the
 	// whole store.
 	Namespace *string
-	// NoVectors leaves vectors out, which come back by being embedded again.
+	// NoVectors leaves vectors out that come back by being embedded again: all but those
+	// that callers gave to facts, episodes and procedures.
 	NoVectors bool
 	// Progress is told how many records of how many are written; nil for none.
 	Progress func(done, total int64)
@@ -45,7 +47,12 @@ type ExportReport struct {
 	Revisions   int64 `json:"revisions"`   // of pages, before the current ones
 	LogEntries  int64 `json:"log_entries"` // of scopes
 	Checkpoints int64 `json:"checkpoints"`
-	Bytes       int64 `json:"bytes"`
+	// Of agent memory, besides its points, which are records:
+	AgentMemories int64 `json:"agent_memories"`
+	PointVersions int64 `json:"point_versions"` // before the current ones
+	PointEdges    int64 `json:"point_edges"`    // relations between points
+	ExpiredPoints int64 `json:"expired_points"` // left out
+	Bytes         int64 `json:"bytes"`
 }
 
 // exportHeader is the first line of an export.
@@ -59,6 +66,7 @@ type exportHeader struct {
 	ExportedAtUS int64            `json:"exported_at_us"`
 	Counts       map[string]int64 `json:"counts"` // records by kind
 	Contexts     *contextCounts   `json:"contexts,omitempty"`
+	Agents       *agentCounts     `json:"agents,omitempty"`
 }
 
 // Every line of a record begins with its kind and goes on with the record as it
@@ -136,6 +144,8 @@ func lineOf(r store.Stored) any {
 		}}
 	case *store.Page:
 		return pageLineOf(r)
+	case *store.Point:
+		return pointLineOf(r)
 	}
 	return nil
 }
@@ -143,8 +153,9 @@ func lineOf(r store.Stored) any {
 // exportBatch is how many records are read from the truth at a time.
 const exportBatch = 500
 
-// Export writes every record, vector and setting, and the context store with every
-// revision of its pages, as lines of JSON, all of one snapshot.
+// Export writes every record, vector and setting, the context store with every
+// revision of its pages, and agent memory with its history, as lines of JSON, all of
+// one snapshot. Facts, episodes and procedures that are expired are left out.
 // Reads and writes go on meanwhile, though the store's log grows until w has
 // taken everything. Import reads it. Indexes are left out: they come back by
 // themselves.
@@ -163,7 +174,7 @@ func (db *DB) Export(ctx context.Context, w io.Writer, opts *ExportOptions) (*Ex
 			return nil, errs.WithOp(op, err)
 		}
 	}
-	x := &exporter{buf: bufio.NewWriterSize(w, 1<<16), opts: opts}
+	x := &exporter{buf: bufio.NewWriterSize(w, 1<<16), opts: opts, agents: exportAgents{now: e.lifeNow()}}
 	x.enc = jsonLines(x)
 	err := e.read(ctx, func(tx *store.ReadTx) error { return x.run(ctx, e, tx) })
 	if err != nil {
@@ -189,6 +200,7 @@ type exporter struct {
 	spaces   []*store.Space
 	values   []float32
 	contexts []int64 // scopes that were written
+	agents   exportAgents
 }
 
 // Write implements io.Writer for the encoder, which gives it a line at a time.
@@ -220,6 +232,9 @@ func (x *exporter) run(ctx context.Context, e *engine, tx *store.ReadTx) error {
 	if err != nil {
 		return err
 	}
+	if err := x.countAgents(tx, namespace, counts); err != nil {
+		return err
+	}
 	header := exportHeader{
 		Format: exportFormat, Version: exportVersion, Lineage: e.store.Lineage(), Namespace: namespace,
 		Revision: tx.Revision(), ExportedAtUS: e.clock().UnixMicro(), Counts: map[string]int64{},
@@ -241,6 +256,9 @@ func (x *exporter) run(ctx context.Context, e *engine, tx *store.ReadTx) error {
 	if contexts != (store.ContextCounts{}) {
 		header.Contexts = new(contextCounts(contexts))
 	}
+	if x.agents.counts != (agentCounts{}) {
+		header.Agents = &x.agents.counts
+	}
 	x.report.Revision, x.report.Counts = header.Revision, header.Counts
 	if err := x.put(header); err != nil {
 		return err
@@ -251,10 +269,11 @@ func (x *exporter) run(ctx context.Context, e *engine, tx *store.ReadTx) error {
 	if err := x.contextScopes(tx, namespace); err != nil {
 		return err
 	}
-	if !x.opts.NoVectors {
-		if x.spaces, err = tx.Spaces(); err != nil {
-			return err
-		}
+	if err := x.agentMemories(tx, namespace); err != nil {
+		return err
+	}
+	if x.spaces, err = tx.Spaces(); err != nil {
+		return err
 	}
 	if err := x.records(ctx, tx, namespace, total); err != nil {
 		return err
@@ -267,6 +286,12 @@ func (x *exporter) run(ctx context.Context, e *engine, tx *store.ReadTx) error {
 	}
 	if n := (store.ContextCounts{Scopes: x.report.Contexts, Revisions: x.report.Revisions, Log: x.report.LogEntries, Checkpoints: x.report.Checkpoints}); n != contexts {
 		return errs.New(errs.Storage, "the database is damaged: of the context store less can be read than is counted: restore a backup")
+	}
+	if err := x.pointEdges(tx); err != nil {
+		return err
+	}
+	if n := (agentCounts{x.report.AgentMemories, x.report.PointVersions, x.report.PointEdges}); n != x.agents.counts {
+		return errs.New(errs.Storage, "the database is damaged: of agent memory less can be read than is counted: restore a backup")
 	}
 	return errs.Wrap(errs.IO, x.buf.Flush(), "the export could not be written")
 }
@@ -289,7 +314,13 @@ func (x *exporter) records(ctx context.Context, tx *store.ReadTx, namespace stri
 			return err
 		}
 		for _, r := range batch {
+			if x.leavesOut(r) {
+				continue
+			}
 			line := lineOf(r)
+			if _, point := r.(*store.Point); point && line == nil {
+				return errDamagedSteps(r.Head().ID)
+			}
 			if line == nil {
 				return errs.New(errs.Validation, "records of kind %s cannot be exported: make a backup instead", kindOf(r.Head().Kind))
 			}
@@ -298,6 +329,9 @@ func (x *exporter) records(ctx context.Context, tx *store.ReadTx, namespace stri
 			}
 			x.report.Records++
 			if err := x.revisions(tx, r); err != nil {
+				return err
+			}
+			if err := x.pointVersions(tx, r); err != nil {
 				return err
 			}
 			if err := x.vectors(tx, r.Head()); err != nil {

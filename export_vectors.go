@@ -57,8 +57,12 @@ func defaultSpaceLines(tx *store.ReadTx, namespace string) ([]settingLine, error
 	return []settingLine{{Setting: settingDefaultSpace, Namespace: namespace, Space: sp.Name}}, nil
 }
 
-// vectors writes the vectors of a record.
+// vectors writes the vectors of a record; of one that is to have none, those that the
+// caller gave.
 func (x *exporter) vectors(tx *store.ReadTx, r *store.Record) error {
+	if x.opts.NoVectors && !r.Kind.IsPoint() {
+		return nil
+	}
 	for _, sp := range x.spaces {
 		values, _, ok, err := tx.Vector(sp.ID, r.ID, x.values)
 		x.values = values
@@ -71,6 +75,9 @@ func (x *exporter) vectors(tx *store.ReadTx, r *store.Record) error {
 		made, _, err := tx.VectorText(sp.ID, r.ID)
 		if err != nil {
 			return err
+		}
+		if x.opts.NoVectors && made != store.TextOfCaller {
+			continue
 		}
 		x.report.Vectors++
 		if err := x.put(vectorLine{ID(r.ID), sp.Name, hexadecimal(made), packFloats(values)}); err != nil {
@@ -166,6 +173,7 @@ func (v *importVectors) follow(r store.Stored, ahead bool) {
 // write writes the vector of the record that was written last; false when the
 // store has another space of this name, or when the vector was made of another
 // text than the record's: whoever edits a file edits texts and not fingerprints.
+// Those that callers gave to points were made of none.
 func (v *importVectors) write(tx *store.WriteTx, l *vectorLine) (bool, error) {
 	sp := v.spaces[l.Space]
 	if sp == nil {
@@ -175,6 +183,7 @@ func (v *importVectors) write(tx *store.WriteTx, l *vectorLine) (bool, error) {
 	made, _ := fromHexadecimal(l.Fingerprint)
 	r := v.record.Head()
 	switch {
+	case made == store.TextOfCaller && r.Kind.IsPoint():
 	case v.ahead:
 		v.later = append(v.later, laterVector{sp, r.Kind, r.ID, made})
 	case v.text == nil:

@@ -48,7 +48,11 @@ type ImportReport struct {
 	// RevisionsSkipped counts earlier revisions of pages that are copies of
 	// records, which stay out when ids are not kept.
 	RevisionsSkipped int64 `json:"revisions_skipped"`
-	Revision         int64 `json:"revision"` // of the store after it
+	// Of agent memory, besides its points, which are records:
+	AgentMemories int64 `json:"agent_memories"`
+	PointVersions int64 `json:"point_versions"` // before the current ones
+	PointEdges    int64 `json:"point_edges"`    // relations between points
+	Revision      int64 `json:"revision"`       // of the store after it
 	// IDs maps the file's ids to those that the records got; it is empty when ids
 	// were kept.
 	IDs map[ID]ID `json:"ids,omitempty"`
@@ -64,7 +68,7 @@ type ImportReport struct {
 // which id became which; settings that it has stay as they are. What evidence
 // says of chunks that are not in the file is left out then. A scope of the context
 // store that is there already is ErrConflict: two histories of one window are not
-// merged.
+// merged. So is an agent memory, or one whose embedding space the store has otherwise.
 //
 // An r that cannot seek is copied to a file in the data directory first.
 func (db *DB) Import(ctx context.Context, r io.Reader, opts *ImportOptions) (*ImportReport, error) {
@@ -93,6 +97,7 @@ func (db *DB) Import(ctx context.Context, r io.Reader, opts *ImportOptions) (*Im
 	if !report.DryRun {
 		// Whoever holds scopes in memory reads them again.
 		e.extensions.each(link.Extension.Changed)
+		e.sweeps.soon() // what has expired since
 	}
 	return report, nil
 }
@@ -111,6 +116,7 @@ type importer struct {
 	settings []importedSetting
 	vectors  importVectors
 	contexts importContexts
+	agents   importAgents
 	problems problems
 	done     int64
 	at       int // records of the second reading
@@ -132,7 +138,7 @@ type importedSetting struct {
 // check reads the whole input and checks all that needs no store.
 func (im *importer) check(ctx context.Context) error {
 	im.counts, im.vectors.dimensions = map[string]int64{}, map[string]int{}
-	im.contexts.places, im.contexts.ids = map[place]bool{}, map[int64]bool{}
+	im.contexts.places, im.contexts.ids, im.agents.places = map[place]bool{}, map[int64]bool{}, map[place]int{}
 	places := map[place]int32{}
 	var ahead []aheadRef
 	last := 0
@@ -148,8 +154,8 @@ func (im *importer) check(ctx context.Context) error {
 			im.header, began = *n.header, true
 		case !began:
 			err = errs.Invalid("", "must be a header, as the first line of an export is")
-		case n.setting != nil && (begun || len(im.contexts.scopes) > 0):
-			err = errs.Invalid("setting", "must stand before the first scope and the first record")
+		case n.setting != nil && (begun || len(im.contexts.scopes)+len(im.agents.memories) > 0):
+			err = errs.Invalid("setting", "must stand before the first scope, the first agent memory and the first record")
 		case n.setting != nil:
 			im.settings = append(im.settings, importedSetting{*n.setting, n.line})
 			if n.setting.Setting == settingSpace {
@@ -162,6 +168,10 @@ func (im *importer) check(ctx context.Context) error {
 			err = im.meetScope(n.context, n.line, begun)
 		case n.log != nil:
 			err = im.meetLog(n.log, begun)
+		case n.memory != nil:
+			err = im.meetMemory(n.memory, n.line, begun)
+		case n.version != nil:
+			err = im.meetVersion(n.version)
 		case n.vector != nil:
 			err = im.vectors.meet(n.vector)
 		case n.revision != nil:
@@ -170,9 +180,14 @@ func (im *importer) check(ctx context.Context) error {
 			}
 		default:
 			im.endPage()
-			if n.checkpoint != nil {
+			im.agents.point = nil
+			if n.checkpoint != nil || n.edge != nil {
 				im.vectors.follow(nil, false)
-				err = im.meetCheckpoint(n.checkpoint)
+				if n.checkpoint != nil {
+					err = im.meetCheckpoint(n.checkpoint)
+				} else {
+					err = im.meetEdge(n.edge)
+				}
 				break
 			}
 			begun = true
@@ -213,13 +228,26 @@ func (im *importer) check(ctx context.Context) error {
 			}
 		}
 	}
-	want := im.header.Contexts
+	return im.complete(last)
+}
+
+// complete says whether the file, whose last line has that number, holds as much of
+// the context store and of agent memory as its header says.
+func (im *importer) complete(last int) error {
+	want, agents := im.header.Contexts, im.header.Agents
 	if want == nil && im.header.Counts != nil {
 		want = &contextCounts{}
+	}
+	if agents == nil && im.header.Counts != nil {
+		agents = &agentCounts{}
 	}
 	if got := im.contexts.found; want != nil && got != *want {
 		return errs.Invalid("contexts", "the file ends after line %d with %d scopes, %d earlier revisions, %d log entries and %d checkpoints, and its header says %d, %d, %d and %d: it is cut short or was changed",
 			last, got.Scopes, got.Revisions, got.Log, got.Checkpoints, want.Scopes, want.Revisions, want.Log, want.Checkpoints)
+	}
+	if got := im.agents.found; agents != nil && got != *agents {
+		return errs.Invalid("agents", "the file ends after line %d with %d agent memories, %d earlier versions and %d relations between points, and its header says %d, %d and %d: it is cut short or was changed",
+			last, got.Memories, got.Versions, got.Edges, agents.Memories, agents.Versions, agents.Edges)
 	}
 	return nil
 }
@@ -254,11 +282,11 @@ func (im *importer) take(n numbered, places map[place]int32, ahead []aheadRef) (
 	if im.header.Namespace != "" && r.Namespace != im.header.Namespace {
 		return ahead, errs.Invalid("namespace", "is not the one that the header names")
 	}
-	if im.contexts.begun {
-		return ahead, errs.Invalid("kind", "must stand before the first checkpoint")
+	if im.contexts.begun || im.agents.edges {
+		return ahead, errs.Invalid("kind", "must stand before the first checkpoint and the first relation between points")
 	}
 	if im.contexts.ids[r.ID] {
-		return ahead, errs.Invalid("id", "is that of a scope of this file")
+		return ahead, errs.Invalid("id", "is that of a scope or an agent memory of this file")
 	}
 	stamp := r.Revision
 	if p, ok := n.record.(*store.Page); ok {
@@ -268,6 +296,11 @@ func (im *importer) take(n numbered, places map[place]int32, ahead []aheadRef) (
 		stamp = p.Version
 		if p.OriginID != 0 {
 			stamp = math.MaxInt64 // checkpoints do not go back to versions of copies
+		}
+	}
+	if p, ok := n.record.(*store.Point); ok {
+		if err := im.meetPoint(p); err != nil {
+			return ahead, err
 		}
 	}
 	at := place{r.Namespace, r.Scope}
@@ -352,7 +385,7 @@ func (im *importer) write(ctx context.Context) (*ImportReport, error) {
 	revision, err := im.eng.writeUnindexed(ctx, func(tx *store.WriteTx) error {
 		// A file that was not exported has no revisions to take over.
 		report.Kept = tx.Unused() && !im.opts.Remap && (im.header.Revision > 0 || len(im.records) == 0)
-		base = tx.NextID() + int64(len(im.contexts.scopes)) // which come first
+		base = tx.NextID() + int64(len(im.contexts.scopes)+len(im.agents.memories)) // which come first
 		if report.Kept {
 			if err := tx.Adopt(im.header.Revision); err != nil {
 				return err
@@ -392,7 +425,7 @@ func (im *importer) write(ctx context.Context) (*ImportReport, error) {
 
 func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64, report *ImportReport) error {
 	im.vectors.spaces, im.vectors.later = map[string]*store.Space{}, nil
-	if err := im.conflicts(tx); err != nil || im.problems.full() {
+	if err := cmp.Or(im.conflicts(tx), im.memoryConflicts(tx)); err != nil || im.problems.full() {
 		return cmp.Or(err, im.problems.err())
 	}
 	for _, s := range im.settings {
@@ -407,12 +440,12 @@ func (im *importer) writeAll(ctx context.Context, tx *store.WriteTx, base int64,
 			report.SettingsKept++
 		}
 	}
-	im.at, im.contexts.written = 0, 0
+	im.at, im.contexts.written, im.agents.written = 0, 0, 0
 	err := im.lines(ctx, func(n numbered) error { return im.writeLine(tx, n, base, report) })
 	if err == nil {
 		err = im.problems.err()
 	}
-	if err == nil && (im.at != len(im.records) || im.contexts.written != len(im.contexts.scopes)) {
+	if err == nil && (im.at != len(im.records) || im.contexts.written != len(im.contexts.scopes) || im.agents.written != len(im.agents.memories)) {
 		return errChanged()
 	}
 	if err != nil {
@@ -453,6 +486,14 @@ func (im *importer) writeLine(tx *store.WriteTx, n numbered, base int64, report 
 		err = im.addLog(tx, n.log, base, report)
 	case n.revision != nil:
 		err = im.addRevision(tx, n, base, report)
+	case n.memory != nil:
+		err = im.addMemory(tx, n.memory, report)
+	case n.version != nil:
+		err = im.addVersion(tx, n.version, report)
+	case n.edge != nil:
+		if err = im.addEdge(tx, n.edge, base, report); CodeOf(err) == errs.Conflict {
+			err = explainEdge(err)
+		}
 	case n.checkpoint != nil:
 		err = im.addCheckpoint(tx, n.checkpoint, base, report)
 	default:
@@ -479,6 +520,14 @@ func (im *importer) addRecord(tx *store.WriteTx, n numbered, base int64, report 
 			return nil // its scope may not be there
 		}
 		if err := im.settlePage(tx, p, n.refs, report.Kept); err != nil {
+			return err
+		}
+	}
+	if p, ok := n.record.(*store.Point); ok {
+		if len(im.problems.list) > 0 {
+			return nil // nor its memory
+		}
+		if err := im.settlePoint(p); err != nil {
 			return err
 		}
 	}
@@ -525,6 +574,8 @@ func explainConflict(r store.Stored, err error) error {
 			return &errs.Error{Code: errs.Conflict, Field: "ordinal", Message: "is that of another chunk of the note"}
 		case *store.Page:
 			return &errs.Error{Code: errs.Conflict, Field: "page_id", Message: "is that of another page of the scope"}
+		case *store.Point:
+			return &errs.Error{Code: errs.Conflict, Field: "point_id", Message: "is that of another record of this kind in the memory"}
 		}
 	}
 	return err

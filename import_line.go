@@ -28,6 +28,9 @@ type importLine struct {
 	revision   *importedRevision
 	vector     *vectorLine
 	checkpoint *store.Checkpoint
+	memory     *store.AgentMemory
+	version    *importedVersion
+	edge       *store.PointEdge
 	refs       []importRef
 }
 
@@ -44,7 +47,7 @@ type importRef struct {
 // lineDepth is how much deeper than metadata a line nests.
 const lineDepth = 8
 
-const lineBeginnings = "must begin with format, setting, context, log, kind, page_revision, vector or checkpoint"
+const lineBeginnings = "must begin with format, setting, context, log, agent_memory, kind, page_revision, point_version, vector, checkpoint or point_edge"
 
 // parseLine decodes a line; now is the time of records that bring none.
 func parseLine(text []byte, now int64) (line importLine, err error) {
@@ -96,6 +99,15 @@ func parseLine(text []byte, now int64) (line importLine, err error) {
 		return line, err
 	case "checkpoint":
 		line.checkpoint, err = parseCheckpoint(text)
+		return line, err
+	case "agent_memory":
+		line.memory, err = parseAgentMemory(text)
+		return line, err
+	case "point_version":
+		line.version, err = parsePointVersion(text)
+		return line, err
+	case "point_edge":
+		line.edge, err = parsePointEdge(&lineInput{text: text, given: given, now: now})
 		return line, err
 	case "kind":
 	default:
@@ -193,6 +205,8 @@ func (h *exportHeader) check() error {
 		return errs.Invalid("next_id", "must not be negative")
 	case h.Contexts != nil && min(h.Contexts.Scopes, h.Contexts.Revisions, h.Contexts.Log, h.Contexts.Checkpoints) < 0:
 		return errs.Invalid("contexts", "must not be negative")
+	case h.Agents != nil && min(h.Agents.Memories, h.Agents.Versions, h.Agents.Edges) < 0:
+		return errs.Invalid("agents", "must not be negative")
 	}
 	return nil
 }
@@ -258,13 +272,16 @@ type lineInput struct {
 
 // importKinds decode the records of each kind.
 var importKinds = map[Kind]func(*lineInput) (store.Stored, []importRef, error){
-	KindMemory:   parseMemory,
-	KindEntity:   parseEntity,
-	KindRelation: parseRelation,
-	KindEvent:    parseEvent,
-	KindNote:     parseNote,
-	KindChunk:    parseChunk,
-	KindPage:     parsePage,
+	KindMemory:    parseMemory,
+	KindEntity:    parseEntity,
+	KindRelation:  parseRelation,
+	KindEvent:     parseEvent,
+	KindNote:      parseNote,
+	KindChunk:     parseChunk,
+	KindPage:      parsePage,
+	KindFact:      parseFact,
+	KindEpisode:   parseEpisode,
+	KindProcedure: parseProcedure,
 }
 
 // header checks a record's header as a write of it would.

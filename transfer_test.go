@@ -376,7 +376,11 @@ func FuzzImportLine(f *testing.F) {
 		`{"setting":"context_policy","namespace":"n","policy":{"mode":"turns"}}`, `{"context":"2","namespace":"n","scope":"[\"n\",\"s\"]","version":1,"state":{ "a":1},"published":""}`,
 		`{"log":"2","type":"usage","number":3,"body":{"x":" "},"key":"k"}`, `{"page_revision":"3","version":1,"content":"c","tags":["B","a"],"links":["4"]}`,
 		`{"kind":"page","id":"3","context":"2","page_id":"memory:4","content":"c","origin":{"kind":"memory","id":"4"},"version":7}`,
-		`{"checkpoint":"9","context":"2","pages":[{"id":"3","version":1,"tier":"core","seq":2,"outline":true},{"id":"4","version":1}]}`} {
+		`{"checkpoint":"9","context":"2","pages":[{"id":"3","version":1,"tier":"core","seq":2,"outline":true},{"id":"4","version":1}]}`,
+		`{"agent_memory":"2","namespace":"n","scope":"s","dimension":2,"space":"v","policy":{ "keep_versions":3}}`, `{"point_edge":"9","from":3,"rel_type":"t","to":"4","properties":{}}`,
+		`{"kind":"fact","id":"3","point_id":18446744073709551615,"content":"","valid_from_us":-1,"valid_to_us":0,"expires_at_us":9}`,
+		`{"kind":"episode","id":"3","point_id":"0","at_us":5,"description":"d"}`, `{"kind":"procedure","id":"3","point_id":0,"name":"n","steps":["<a>","b"],"uses":1}`,
+		`{"point_version":"3","version":1,"content":"","metadata":{"a":1}}`, `{"point_version":"3","version":1,"name":"n","steps":["s"]}`} {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -405,6 +409,15 @@ func FuzzImportLine(f *testing.F) {
 				v = revisionLineOf(line.revision.page, &line.revision.PageRevision)
 			case line.checkpoint != nil:
 				v = checkpointLineOf(line.checkpoint)
+			case line.memory != nil:
+				v = agentMemoryLineOf(line.memory)
+			case line.version != nil:
+				v = pointVersionLineOf(line.version.point, &line.version.PointVersion)
+			case line.edge != nil:
+				if line.edge.ID == 0 {
+					line.edge.ID = 1
+				}
+				v = pointEdgeLineOf(line.edge)
 			default:
 				return nil
 			}
