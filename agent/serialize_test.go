@@ -61,8 +61,11 @@ func whole(t testing.TB, m *AgentMemory) string {
 		all["query"] = must[[]Hit](t)(m.Semantic().Query(ctx, d(), 100))
 	}
 	for _, text := range []string{"lighthouse", "tide"} {
-		// Scores of words depend on what else the index holds, also of what is to go.
-		all["words "+text] = hitIDs(must[*Hits](t)(m.Semantic().QueryText(ctx, TextRequest{Text: text, K: new(100)})).Hits)
+		// Scores of words, and so their order, depend on what else the index holds, also
+		// of what is to go.
+		ids := hitIDs(must[*Hits](t)(m.Semantic().QueryText(ctx, TextRequest{Text: text, K: new(100)})).Hits)
+		slices.Sort(ids)
+		all["words "+text] = ids
 	}
 	raw, err := json.MarshalIndent(all, "", " ")
 	if err != nil {
