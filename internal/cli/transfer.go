@@ -54,11 +54,14 @@ only that one is written, unless --all is given.
 				what = "namespace " + *opts.Namespace
 			}
 			if fileOf(args) == "-" {
-				a.Note("Exported %s: %s, %s, revision %d", what, countOf(report.Records), settingsOf(report.Settings)+contextsOf(report.Contexts), report.Revision)
+				a.Note("Exported %s: %s, %s, revision %d", what, countOf(report.Records), settingsOf(report.Settings)+contextsOf(report.Contexts)+agentsOf(report.AgentMemories), report.Revision)
 				return nil
 			}
 			return a.Print(report, func(w *Painter) {
-				w.Line(fmt.Sprintf("Exported %s: %s, %s, revision %d, %d bytes", clean(what), countOf(report.Records), settingsOf(report.Settings)+contextsOf(report.Contexts), report.Revision, report.Bytes))
+				w.Line(fmt.Sprintf("Exported %s: %s, %s, revision %d, %d bytes", clean(what), countOf(report.Records), settingsOf(report.Settings)+contextsOf(report.Contexts)+agentsOf(report.AgentMemories), report.Revision, report.Bytes))
+				if report.ExpiredPoints > 0 {
+					w.Line(fmt.Sprintf("%d facts, episodes and procedures stay out: they are expired", report.ExpiredPoints))
+				}
 			})
 		},
 	}
@@ -128,6 +131,17 @@ func contextsOf(n int64) string {
 	return fmt.Sprintf(", %d contexts", n)
 }
 
+// agentsOf goes on with the agent memories, likewise.
+func agentsOf(n int64) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 agent memory"
+	}
+	return fmt.Sprintf(", %d agent memories", n)
+}
+
 func (a *App) importCommand() *cobra.Command {
 	var dryRun, remap bool
 	cmd := &cobra.Command{
@@ -137,7 +151,8 @@ func (a *App) importCommand() *cobra.Command {
 or nothing. The whole input is checked first; what is wrong is named with its
 line. A store that never held anything takes over ids, times and revisions. Any
 other gives new ids, keeps times, and says with --json which id became which;
-settings that it has stay as they are, and a context that it has is refused.
+settings that it has stay as they are, and a context or an agent memory that it
+has is refused.
 
   loci import memories.jsonl --dry-run`,
 		Args: cobra.MaximumNArgs(1),
@@ -188,7 +203,7 @@ func printImport(w *Painter, r *loci.ImportReport) {
 	if len(kinds) > 0 {
 		text += " (" + strings.Join(kinds, ", ") + ")"
 	}
-	w.Line(text + ", " + settingsOf(r.Settings) + contextsOf(r.Contexts))
+	w.Line(text + ", " + settingsOf(r.Settings) + contextsOf(r.Contexts) + agentsOf(r.AgentMemories))
 	if r.SettingsKept > 0 {
 		w.Line(fmt.Sprintf("%s of the store stay as they are", settingsOf(r.SettingsKept)))
 	}
