@@ -115,6 +115,9 @@ func TestMatchGivesWhatIsCurrent(t *testing.T) { // R11, T2, X5
 }
 
 func TestMatchPages(t *testing.T) { // R12
+	if testing.Short() {
+		t.Skip("left out by -short: it takes seconds, and there is nothing in it for the race detector")
+	}
 	m := openMemory(t, 4)
 	f := &m.facts.points
 	batch := []FactInput{}

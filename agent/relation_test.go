@@ -418,6 +418,9 @@ func TestRelationsOfTenants(t *testing.T) { // W2, W3
 }
 
 func TestRelationsOfAHub(t *testing.T) { // pages read what they hold
+	if testing.Short() {
+		t.Skip("left out by -short: it takes seconds, and there is nothing in it for the race detector")
+	}
 	m := openMemory(t, 4)
 	const n = 300
 	batch := []FactInput{}
