@@ -75,52 +75,50 @@ func runEvalCommand(t *testing.T, code int, args ...string) (results []evalResul
 // same in the same order, with and without weights, and the memory's own call what
 // the path without weights finds.
 func TestEvalAs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many stores, one after the other")
+	}
 	data := t.TempDir()
 	writeSet(t, data, "talk", talkFiles())
-	for _, embedder := range []string{"none", "builtin"} {
-		paths := []string{pathText, pathVector, pathHybrid}
-		if embedder == "none" {
-			paths = paths[:1]
-		}
-		for _, task := range []string{"talk", "talk:sessions", "talk:observations"} {
-			for _, weight := range []string{"0", "0.5"} {
-				ask := func(as, path string) (string, evalResult) {
-					t.Helper()
-					file := filepath.Join(t.TempDir(), "run")
-					results, _ := runEvalCommand(t, 0, "--json", "eval", data, "--embedder", embedder, "--task", task, "--as", as, "--paths", path,
-						"--run", file, "--neighbour-weight", weight, "--thread-weight", weight)
-					if len(results) != 1 || results[0].As != as || results[0].Path != path {
-						t.Fatalf("%+v", results)
-					}
-					found, err := os.ReadFile(file)
-					if err != nil {
-						t.Fatal(err)
-					}
-					return string(found), results[0]
+	for _, c := range []struct{ task, weight string }{{"talk", "0"}, {"talk", "0.5"}, {"talk:sessions", "0.5"}, {"talk:observations", "0"}} {
+		for embedder, paths := range map[string][]string{"none": {pathText}, "builtin": {pathVector, pathHybrid}} {
+			ask := func(as, path string) (string, evalResult) {
+				t.Helper()
+				file := filepath.Join(t.TempDir(), "run")
+				results, _ := runEvalCommand(t, 0, "--json", "eval", data, "--embedder", embedder, "--task", c.task, "--as", as, "--paths", path,
+					"--run", file, "--neighbour-weight", c.weight, "--thread-weight", c.weight)
+				if len(results) != 1 || results[0].As != as || results[0].Path != path {
+					t.Fatalf("%+v", results)
 				}
-				for _, path := range paths {
-					want, of := ask(asMemories, path)
-					if task == "talk" && path != pathText && of.Overall.MRR10 != 1 {
-						t.Errorf("%s, %s: %+v", task, path, of.Overall)
-					}
-					for _, as := range []string{asEpisodes, asFacts} {
-						got, r := ask(as, path)
-						// A vector that was made in the same call is not rounded like one that was
-						// made later, so cosines differ in their last digits.
-						same := got == want || path != pathText && rankingOf(got) == rankingOf(want)
-						if !same || r.Documents != of.Documents || r.Unit != of.Unit {
-							t.Errorf("%s, %s as %s with %s:\n%swant\n%s", task, path, as, weight, got, want)
-						}
-					}
+				found, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
 				}
-				if task == "talk:sessions" || weight != "0" {
-					continue
+				return string(found), results[0]
+			}
+			var last string
+			for _, path := range paths {
+				want, of := ask(asMemories, path)
+				last = want
+				if c.task == "talk" && path != pathText && of.Overall.MRR10 != 1 {
+					t.Errorf("%s, %s: %+v", c.task, path, of.Overall)
 				}
-				want, _ := ask(asMemories, paths[len(paths)-1])
 				for _, as := range []string{asEpisodes, asFacts} {
-					if got, _ := ask(as, pathCall); rankingOf(got) != rankingOf(want) {
-						t.Errorf("%s, the call as %s:\n%swant\n%s", task, as, got, want)
+					got, r := ask(as, path)
+					// A vector that was made in the same call is not rounded like one that was
+					// made later, so cosines differ in their last digits.
+					same := got == want || path != pathText && rankingOf(got) == rankingOf(want)
+					if !same || r.Documents != of.Documents || r.Unit != of.Unit {
+						t.Errorf("%s, %s as %s with %s:\n%swant\n%s", c.task, path, as, c.weight, got, want)
 					}
+				}
+			}
+			if c.weight != "0" {
+				continue
+			}
+			for _, as := range []string{asEpisodes, asFacts} {
+				if got, _ := ask(as, pathCall); rankingOf(got) != rankingOf(last) {
+					t.Errorf("%s, the call as %s:\n%swant\n%s", c.task, as, got, last)
 				}
 			}
 		}
