@@ -104,9 +104,6 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 	e.goTask(e.pruneLoop)
 	e.sweeps.wake = make(chan struct{}, 1)
 	e.sweeps.due.Store(math.MaxInt64)
-	if !opts.NoBackgroundSweep {
-		e.goTask(e.sweepLoop)
-	}
 	if going := e.store.Going(); len(going) > 0 {
 		e.goTask(func() { e.removeVectors(going) })
 	}
@@ -123,6 +120,11 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 	}
 	if err := open(ctx, e, opts); err != nil {
 		return nil, err
+	}
+	if !opts.NoBackgroundSweep {
+		// Not before: what is written while an index is brought up to the truth is lost
+		// to it.
+		e.goTask(e.sweepLoop)
 	}
 	return e, nil
 }
