@@ -441,7 +441,9 @@ func conformPointVersions(t *testing.T, s *Store, _ *hookLog) {
 	versions(7)
 	// A version alone is a change.
 	revision := s.Counters().Revision
-	writes(t, s, func(tx *WriteTx) error { return tx.AddPointVersion(p.ID, &PointVersion{Version: 6, Recorded: 1, RecordedTo: 1}, 10) })
+	writes(t, s, func(tx *WriteTx) error {
+		return tx.AddPointVersion(p.ID, &PointVersion{Version: 6, Recorded: 1, RecordedTo: 1}, 10)
+	})
 	versions(6, 7)
 	if s.Counters().Revision != revision+1 {
 		t.Error(s.Counters().Revision)
