@@ -190,6 +190,9 @@ func TestConsolidateThreads(t *testing.T) { // A3, A6
 }
 
 func TestConsolidateMany(t *testing.T) { // A7
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	m := openMemory(t, 4)
 	setPolicyOf(t, m.AgentMemory, Policy{ConsolidateAfterSeconds: new(int64(1))})
 	record := func(from, n int) {

@@ -218,7 +218,7 @@ func TestDeserializeDamage(t *testing.T) { // Z2
 	before, unchanged := whole(t, m.AgentMemory), m.unchanged()
 	step := 1
 	if testing.Short() {
-		step = 7
+		step = 67
 	}
 	try := func(what string, b []byte) {
 		t.Helper()

@@ -145,6 +145,9 @@ func TestSnapshotRetention(t *testing.T) { // N2
 }
 
 func TestSnapshotDamage(t *testing.T) { // N3, N4
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	m := openMemory(t, 4)
 	furnish(t, m)
 	ctx := t.Context()
@@ -334,6 +337,9 @@ func TestSnapshotsAtOnce(t *testing.T) { // N8
 func TestReadersDuringRestores(t *testing.T) {
 	m := openMemory(t, 4)
 	sizes := []int{40, 1300}
+	if testing.Short() {
+		sizes[1] = 600
+	}
 	for version, n := range sizes {
 		must[*loci.Receipt[int64]](t)(m.facts.Clear(t.Context()))
 		var batch []FactInput
@@ -345,7 +351,7 @@ func TestReadersDuringRestores(t *testing.T) {
 	}
 	var readers, restores sync.WaitGroup
 	stop := make(chan struct{})
-	for range 3 {
+	for range 2 {
 		readers.Go(func() {
 			for {
 				select {
@@ -388,6 +394,9 @@ func TestReadersDuringRestores(t *testing.T) {
 }
 
 func TestSnapshotFolders(t *testing.T) { // N9, W5
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	m := openMemory(t, 4)
 	long := strings.Repeat("港", 170) + "ab" // 512 bytes
 	labels := []string{"..", ".", "a/b", `a\b`, "con", "CON", "com1", "nul", "Harbor", "harbor", "HARBOR", long, long[:510] + "cd", "a%2fb", "~x", "é", "e\u0301", "x.", "x y"}
