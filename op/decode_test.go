@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/agent"
 	"github.com/loci-memory/loci/internal/strictjson"
 )
 
@@ -138,6 +139,8 @@ func FuzzDecode(f *testing.F) {
 		`{"judgment":"\ud83d\ude00","tags":["a","b"],"state":{"pinned":true,"strength":0.5e1}}`,
 		`{"query":"潮水","filter":{"scopes":[],"where":[{"key":"k","op":"eq","value":1}]},"limit":3}`,
 		`{"filter":{"namespace":"a"},"policy":{"tier0_cycle_days":3},"at_us":-1}`,
+		`{"id":18446744073709551615,"content":"x","embedding":[0.5,-1e-46,3e38],"ttl_seconds":18446744073709551615,"scope":"s"}`,
+		`{"id":"0","embedding":[1e39],"k":1,"filter":{"a":1.0},"where":[{"key":"k","op":"in","value":[1]}]}`,
 		`{`, `{"a":`, `[[[[`, `{"judgment":"\u`, ` `, `{"memories":[{}]}`,
 	} {
 		f.Add(s)
@@ -166,6 +169,16 @@ func FuzzDecode(f *testing.F) {
 				err2 = decode(o.input, []byte(s), new(loci.SearchRequest))
 			case "memories.decay":
 				err2 = decode(o.input, []byte(s), new(loci.DecayRequest))
+			case "facts.store":
+				err2 = decode(o.input, []byte(s), new(struct {
+					AgentMake
+					agent.FactInput
+				}))
+			case "facts.query":
+				err2 = decode(o.input, []byte(s), new(struct {
+					AgentTarget
+					agent.QueryRequest
+				}))
 			}
 			if err2 != nil {
 				t.Fatalf("%s: checked but not decoded: %q: %v", o.Name, s, err2)

@@ -291,6 +291,9 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 	default:
 		d.add("index", levelOK, fmt.Sprintf("%d documents at revision %d", h.IndexedDocuments, h.IndexedRevision), "")
 	}
+	if h.SweepError != "" {
+		d.add("agent memory", levelWarning, "what has expired is hidden, but stays in the file: "+h.SweepError, "Look at free space and permissions of the data directory.")
+	}
 	d.vectors(ctx, db)
 }
 
