@@ -7,16 +7,30 @@ import (
 	"log"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/agent"
 )
 
-// clock is a clock that stands until it is set.
-type clock struct{ now time.Time }
+// clock is a clock that stands until it is set. The store's background reads it too.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
 
-func (c *clock) Now() time.Time { return c.now }
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) set(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = t
+}
 
 // exampleMemory opens a memory of vectors of three numbers in a new store, whose
 // clock stands at the beginning of 2026, and gives what removes it again.
@@ -25,7 +39,7 @@ func exampleMemory(ctx context.Context) (memory *agent.AgentMemory, at *clock, r
 	if err != nil {
 		log.Fatal(err)
 	}
-	at = &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	at = &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	db, err := loci.Open(ctx, dir, &loci.Options{Clock: at.Now})
 	if err != nil {
 		log.Fatal(err)
@@ -140,7 +154,7 @@ func ExampleSemanticMemory_StoreWithTTL() {
 		log.Fatal(err)
 	}
 	for _, passed := range []time.Duration{0, time.Hour, -24 * time.Hour} {
-		at.now = at.now.Add(passed)
+		at.set(at.now.Add(passed))
 		n, err := facts.Count(ctx)
 		if err != nil {
 			log.Fatal(err)
@@ -164,7 +178,7 @@ func ExampleSemanticMemory_Supersede() {
 		log.Fatal(err)
 	}
 	before := at.now.UnixMicro()
-	at.now = at.now.AddDate(0, 6, 0)
+	at.set(at.now.AddDate(0, 6, 0))
 	if err := facts.Store(ctx, 2, "The harbour master is Bo.", []float32{1, 0, 0}); err != nil {
 		log.Fatal(err)
 	}
@@ -223,7 +237,7 @@ func ExampleSemanticMemory_History() {
 		if err := facts.Store(ctx, 1, text, []float32{1, 0, 0}); err != nil {
 			log.Fatal(err)
 		}
-		at.now = at.now.Add(time.Minute)
+		at.set(at.now.Add(time.Minute))
 	}
 	history, err := facts.History(ctx, agent.PointRequest{ID: 1})
 	if err != nil {
@@ -321,7 +335,7 @@ func ExampleAgentMemory_AutoExpire() {
 	if _, err := memory.Episodic().Record(ctx, agent.EpisodeInput{PointInput: agent.PointInput{ID: 5}, Description: "The crane stopped."}); err != nil {
 		log.Fatal(err)
 	}
-	at.now = at.now.AddDate(0, 2, 0)
+	at.set(at.now.AddDate(0, 2, 0))
 	done, err := memory.AutoExpire(ctx)
 	if err != nil {
 		log.Fatal(err)
