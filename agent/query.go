@@ -116,6 +116,14 @@ func (f *selection) narrow(tx *store.ReadTx, to *index.Filter) (bool, error) {
 	return true, nil
 }
 
+// guessed says that whatever has to be read of a point is nearly always as the index
+// says: numbers, of which only those that differ by less than a float64 can tell are
+// otherwise.
+func (f *selection) guessed() bool {
+	return f.content == nil && f.least == 0 &&
+		!slices.ContainsFunc(f.pairs, func(m meta.Member) bool { return meta.Scalar(m.Value).Type != index.TypeNumber })
+}
+
 // open says whether a point has to be read to know whether it meets the selection.
 func (f *selection) open() bool { return len(f.pairs) > 0 || f.content != nil || f.least > 0 }
 
@@ -124,10 +132,15 @@ func (f *selection) meets(p *store.Point) bool {
 	if f.content != nil && p.Content != *f.content || p.Confidence < f.least && p.Kind == store.KindProcedure {
 		return false
 	}
+	return f.holds(p.Metadata)
+}
+
+// holds says whether metadata holds the pairs that have to be compared.
+func (f *selection) holds(metadata []byte) bool {
 	if len(f.pairs) == 0 {
 		return true
 	}
-	members, err := meta.Scan(p.Metadata)
+	members, err := meta.Scan(metadata)
 	if err != nil {
 		return false
 	}
@@ -173,6 +186,7 @@ type nearQuery struct {
 
 // nearHit is a point that answers a query by a vector.
 type nearHit struct {
+	id      int64 // the record
 	key     uint64
 	score   float64
 	content string
@@ -252,17 +266,17 @@ type nearRun struct {
 
 	filter index.Filter
 	room   []float32
-	// off is the most that the index's score of a point was off so far.
-	off float64
+	// guess says that candidates are scored before anything else is read of them.
+	guess bool
 	// best are the exact scores of the best points so far, at most as many as are
 	// wanted.
 	best []float64
 }
 
-// run finds the hits. The index gives candidates by a coarser score, more of them
-// than are wanted; these are scored by the vectors in the truth until no other can
-// be among the best any more. Where that takes more candidates, or some do not meet
-// the selection, it asks for more.
+// run finds the hits. The index gives every point that may be among the best by its
+// coarser scores; these are scored by the vectors in the truth, the most promising
+// first, until no other can be among the best any more. Where some do not meet the
+// selection and others may take their places, it asks for more.
 func (r *nearRun) run(ctx context.Context) ([]nearHit, error) {
 	if r.view == nil {
 		return r.scan(ctx)
@@ -278,28 +292,44 @@ func (r *nearRun) run(ctx context.Context) ([]nearHit, error) {
 	if err != nil {
 		return r.without(ctx)
 	}
-	exact := r.q.exact
-	for window := wanted + wanted/2 + extraCandidates; ; {
-		res, err := r.view.Nearest(index.VectorQuery{Space: r.space.ID, Values: r.q.unit, Limit: window, Exact: exact}, r.filter)
+	r.guess = r.q.selected.guessed()
+	ask := index.VectorQuery{Space: r.space.ID, Values: r.q.unit, Limit: wanted, Certain: r.q.exact}
+	if !ask.Certain {
+		ask.Limit += wanted/2 + extraCandidates
+	}
+	for {
+		res, err := r.view.Nearest(ask, r.filter)
 		if err != nil {
 			return r.without(ctx)
 		}
-		hits, whole, err := r.rescore(res.Hits, wanted)
+		hits, err := r.rescore(res.Hits, wanted)
 		if err != nil {
 			return nil, err
 		}
-		more := len(res.Hits) == window
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case whole, !more && (res.Exact || len(hits) >= wanted):
-			return r.page(hits), nil
-		case more:
-			window *= windowGrowth
+		case r.enough(&ask, &res, len(hits), wanted):
+			page, right, err := r.page(hits)
+			if right || err != nil {
+				return page, err
+			}
+			r.guess = false
+		case len(res.Hits) >= ask.Limit:
+			ask.Limit *= windowGrowth
 		default: // part of the vectors did not give as many as are wanted
-			exact = true
+			ask.Certain = true
 		}
 	}
+}
+
+// enough says whether no other point can be among the best, or whether an approximate
+// answer has as many hits as are wanted.
+func (r *nearRun) enough(ask *index.VectorQuery, res *index.VectorResult, hits, wanted int) bool {
+	if !ask.Certain {
+		return hits >= wanted || res.Exact && len(res.Hits) < ask.Limit
+	}
+	return res.Rest < -1 || len(r.best) == wanted && r.best[0] > float64(res.Rest)
 }
 
 // wanted is how many of the best hits there have to be. It is never far above the
@@ -321,43 +351,31 @@ func (r *nearRun) without(ctx context.Context) ([]nearHit, error) {
 	return r.scan(ctx)
 }
 
-// extraCandidates are asked for beyond what is wanted, since the index's order is
-// not quite that of the exact scores.
+// extraCandidates are asked for beyond what is wanted where the index's order has to
+// do: it is not quite that of the scores.
 const extraCandidates = 10
 
-// certainty is how many times the most that any score was off so far the scores of
-// others are taken to be off at most.
-const certainty = 4
-
-// rescore scores candidates exactly, in the index's order; whole says that no other
-// point can be among the best.
-func (r *nearRun) rescore(candidates []index.VectorHit, wanted int) (hits []nearHit, whole bool, err error) {
-	r.best, r.off = r.best[:0], rounding
-	for i, c := range candidates {
-		// The first few are scored whatever comes, to see how far scores are off.
-		if i >= min(wanted, leastScored) && len(r.best) >= wanted && float64(c.Score)+certainty*r.off < r.best[0] {
-			return hits, true, nil
+// rescore scores candidates by their vectors in the truth, until none of the others
+// can be among the best.
+func (r *nearRun) rescore(candidates []index.VectorHit, wanted int) (hits []nearHit, err error) {
+	r.best = r.best[:0]
+	upper := func(h index.VectorHit) float32 { return h.Score + h.Slack }
+	slices.SortFunc(candidates, func(a, b index.VectorHit) int { return cmp.Compare(upper(b), upper(a)) })
+	for _, c := range candidates {
+		if c.Slack > 0 && len(r.best) >= wanted && float64(upper(c)) < r.best[0] {
+			return hits, nil
 		}
-		hit, ok, err := r.hit(c.ID)
+		hit, ok, err := r.candidate(c.ID)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
-		if !ok {
-			continue
+		if ok {
+			hits = append(hits, hit)
+			r.keep(hit.score, wanted)
 		}
-		r.off = max(r.off, math.Abs(hit.score-float64(c.Score)))
-		hits = append(hits, hit)
-		r.keep(hit.score, wanted)
 	}
-	return hits, false, nil
+	return hits, nil
 }
-
-// rounding is how far off a score of single precision may be.
-const rounding = 1e-6
-
-// leastScored is how many candidates are scored before their scores are taken to
-// show how far the index's are off.
-const leastScored = 8
 
 // keep counts a score among the best, a heap with the least on top.
 func (r *nearRun) keep(score float64, wanted int) {
@@ -385,6 +403,24 @@ func (r *nearRun) keep(score float64, wanted int) {
 	}
 }
 
+// candidate scores a point, and reads the rest of it where that decides whether it is
+// one.
+func (r *nearRun) candidate(id int64) (hit nearHit, ok bool, err error) {
+	if !r.guess {
+		return r.hit(id)
+	}
+	v, norm, ok, err := r.tx.Vector(r.space.ID, id, r.room)
+	if r.room = v; err != nil || !ok || len(v) != len(r.q.unit) || !(norm > 0) {
+		return hit, false, err
+	}
+	return nearHit{id: id, score: r.score(v, norm)}, true, nil
+}
+
+// score is the cosine of a point's vector and the query's.
+func (r *nearRun) score(v []float32, norm float64) float64 {
+	return min(max(dot(r.q.given, v)/(r.q.norm*norm), -1), 1)
+}
+
 // hit reads and scores a point; false when it does not meet the selection.
 func (r *nearRun) hit(id int64) (hit nearHit, ok bool, err error) {
 	shown, ok, err := r.tx.PointHit(r.space.ID, id, r.room)
@@ -395,7 +431,7 @@ func (r *nearRun) hit(id int64) (hit nearHit, ok bool, err error) {
 	if len(shown.Vector) != len(r.q.unit) || !(shown.Norm > 0) {
 		return hit, false, nil
 	}
-	hit = nearHit{key: shown.Key, content: shown.Content, score: min(max(dot(r.q.given, shown.Vector)/(r.q.norm*shown.Norm), -1), 1)}
+	hit = nearHit{id: id, key: shown.Key, content: shown.Content, score: r.score(shown.Vector, shown.Norm)}
 	if !r.q.full && !r.q.selected.open() {
 		return hit, true, nil
 	}
@@ -413,15 +449,54 @@ func best(hits []nearHit, most int) []nearHit {
 	return hits[:min(most, len(hits))]
 }
 
-// page cuts those hits out that are asked for.
-func (r *nearRun) page(hits []nearHit) []nearHit {
+// page cuts those hits out that are asked for. Of hits that are only scored so far it
+// reads the rest; right is false when one of them does not meet the selection.
+func (r *nearRun) page(hits []nearHit) (page []nearHit, right bool, err error) {
 	hits = best(hits, len(hits))
-	hits = hits[min(r.q.skip, len(hits)):]
-	return hits[:min(r.q.k, len(hits))]
+	from := min(r.q.skip, len(hits))
+	to := min(from+r.q.k, len(hits))
+	if !r.guess {
+		return hits[from:to], true, nil
+	}
+	// Hits of one score are in the order of ids, which is known only once they are
+	// read: all of those that share theirs with the first or the last one.
+	first, last := from, to
+	for first > 0 && first < len(hits) && hits[first-1].score == hits[first].score {
+		first--
+	}
+	if len(r.q.selected.pairs) > 0 {
+		first = 0 // one that does not meet the selection moves all behind it
+	}
+	for last > from && last < len(hits) && hits[last].score == hits[last-1].score {
+		last++
+	}
+	for i := first; i < last; i++ {
+		if right, err = r.read(&hits[i]); err != nil || !right {
+			return nil, false, err
+		}
+	}
+	best(hits[first:last], last-first)
+	return hits[from:to], true, nil
+}
+
+// read reads what an answer shows of a hit that is only scored so far; false when it
+// does not meet the selection.
+func (r *nearRun) read(hit *nearHit) (meets bool, err error) {
+	if r.q.full {
+		if hit.point, err = r.tx.Point(hit.id); err != nil || hit.point == nil {
+			return false, err
+		}
+		hit.key, hit.content = hit.point.Key, hit.point.Content
+		return r.q.selected.meets(hit.point), nil
+	}
+	text, ok, err := r.tx.PointText(hit.id, len(r.q.selected.pairs) > 0)
+	hit.key, hit.content = text.Key, text.Content
+	return ok && r.q.selected.holds(text.Metadata), err
 }
 
 // scan is run without an index: it goes through all points, a part at a time.
 func (r *nearRun) scan(ctx context.Context) ([]nearHit, error) {
+	r.guess = false
 	var hits []nearHit
 	for after := (*uint64)(nil); ; {
 		found, err := r.tx.PointsAfter(r.row.Place(r.s.kind), r.now, after, loci.MaxPage)
@@ -445,7 +520,8 @@ func (r *nearRun) scan(ctx context.Context) ([]nearHit, error) {
 			hits = best(hits, r.q.k+r.q.skip)
 		}
 		if len(found) < loci.MaxPage {
-			return r.page(hits), nil
+			page, _, err := r.page(hits)
+			return page, err
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

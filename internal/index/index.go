@@ -252,6 +252,10 @@ type VectorQuery struct {
 	Limit  int
 	// Exact forbids answers from a part of the vectors only.
 	Exact bool
+	// Certain asks for every record that may be among the Limit nearest ones by the
+	// cosines themselves: for more than Limit of them where the scanned form cannot
+	// tell. It implies Exact.
+	Certain bool
 	// IDs narrows the search to these records, ascending; nil: no narrowing.
 	IDs []int64
 }
@@ -264,6 +268,9 @@ type VectorHit struct {
 	// Score is the cosine by the scanned form: exact for EncodingF32, off by some
 	// thousandths for EncodingSQ8, whose best have to be scored again.
 	Score float32
+	// Slack is how far the cosine may lie from Score, at most; 0 unless Certain was
+	// asked for.
+	Slack float32
 }
 
 // VectorResult is the answer to a VectorQuery: hits by descending score, ties by
@@ -272,6 +279,9 @@ type VectorResult struct {
 	Hits []VectorHit
 	// Exact says that every vector that the filter lets see was looked at.
 	Exact bool
+	// Rest is for a query that asked for Certain: no record that was left out has a
+	// cosine above it. It is below -1 when fewer than Limit were there.
+	Rest float32
 }
 
 // VectorCount is how far a kind's records have vectors.

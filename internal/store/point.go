@@ -47,8 +47,15 @@ type PointVersion struct {
 type PointHit struct {
 	Key     uint64
 	Content string
-	Vector  []float32 // nil: none
+	Vector  []float32 // empty: none
 	Norm    float64
+}
+
+// PointText is what an answer shows of a point, without its vector.
+type PointText struct {
+	Key      uint64
+	Content  string
+	Metadata []byte // only if it was asked for
 }
 
 // AgentMemory is what is kept about an agent memory.

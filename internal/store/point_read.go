@@ -66,6 +66,23 @@ func (s *session) PointHit(space, id int64, vector []float32) (hit PointHit, ok 
 	return hit, ok, err
 }
 
+// PointText gives what an answer shows of a point, with its metadata if that is asked
+// for; false when it is gone.
+func (s *session) PointText(id int64, metadata bool) (text PointText, ok bool, err error) {
+	which := sqlPointText
+	if metadata {
+		which = sqlPointTextMetadata
+	}
+	err = s.each(which, []int64{id}, func(st stmt) bool {
+		text, ok = PointText{Key: keyOfOrdered(st.columnInt(0)), Content: st.columnText(1)}, true
+		if metadata {
+			text.Metadata = columnJSON(st, 2)
+		}
+		return false
+	})
+	return text, ok, err
+}
+
 // PointsAfter gives the points of a place that are not expired at now, by
 // ascending key behind after, at most limit; after nil begins with the first.
 func (s *session) PointsAfter(place, now int64, after *uint64, limit int) ([]*Point, error) {

@@ -314,6 +314,8 @@ const (
 	sqlPoint
 	sqlPointByKey
 	sqlPointHit
+	sqlPointText
+	sqlPointTextMetadata
 	sqlPointsAfter
 	sqlPointTexts
 	sqlPointsFrom

@@ -123,6 +123,9 @@ func addAgentStatements(all *[statementCount]string) {
 	all[sqlPointByKey] = point + "WHERE p.place = $1 AND p.point_key = $2"
 	all[sqlPointHit] = `SELECT p.point_key, p.content, v.norm, v.value FROM points p LEFT JOIN vectors v ON v.vector_key = $1
 		WHERE p.id = $2`
+	all[sqlPointText] = "SELECT point_key, content FROM points WHERE id = $1"
+	all[sqlPointTextMetadata] = `SELECT p.point_key, p.content, r.metadata FROM points p JOIN records r ON r.id = p.id
+		WHERE p.id = $1`
 	all[sqlPointsAfter] = "SELECT id FROM points WHERE place = $1 AND " + live + ` AND point_key >= $3
 		ORDER BY point_key LIMIT $4`
 	all[sqlPointTexts] = "SELECT point_key, content FROM points WHERE place = $1 AND " + live + ` AND point_key >= $3

@@ -48,7 +48,9 @@ func (v *view) Nearest(q index.VectorQuery, f index.Filter) (res index.VectorRes
 		s.release()
 		n.release()
 	}()
+	q.Exact = q.Exact || q.Certain
 	n.v, n.q, n.f, n.text = v, &q, &f, s
+	res.Rest = noneLeft
 	res.Exact = true
 	if q.Limit <= 0 || len(q.Values) == 0 || slices.Contains(v.dropped, q.Space) || !n.open() {
 		return res, nil
@@ -57,6 +59,13 @@ func (v *view) Nearest(q index.VectorQuery, f index.Filter) (res index.VectorRes
 	n.reset(&q)
 	if res.Exact, err = n.run(); err != nil {
 		return index.VectorResult{}, err
+	}
+	if q.Certain {
+		if res.Hits, res.Rest, err = n.certain(); err != nil {
+			return index.VectorResult{}, err
+		}
+		n.fillThreads(res.Hits)
+		return res, nil
 	}
 	slices.SortFunc(n.top.heap, func(a, b vecHit) int {
 		if a.before(&b) {
@@ -67,11 +76,18 @@ func (v *view) Nearest(q index.VectorQuery, f index.Filter) (res index.VectorRes
 	res.Hits = make([]index.VectorHit, len(n.top.heap))
 	for i, h := range n.top.heap {
 		res.Hits[i] = index.VectorHit{ID: h.id, Kind: h.kind, Score: h.score}
-		if p, doc, ok := s.kind(h.kind).locate(h.id); ok {
-			res.Hits[i].Thread = p.thread(doc)
+	}
+	n.fillThreads(res.Hits)
+	return res, nil
+}
+
+// fillThreads fills in where the records of hits stand.
+func (n *nearest) fillThreads(hits []index.VectorHit) {
+	for i := range hits {
+		if p, doc, ok := n.text.kind(hits[i].Kind).locate(hits[i].ID); ok {
+			hits[i].Thread = p.thread(doc)
 		}
 	}
-	return res, nil
 }
 
 func (n *nearest) release() {
@@ -80,6 +96,7 @@ func (n *nearest) release() {
 		n.kinds[i] = nearKind{filter: n.kinds[i].filter}
 	}
 	clear(n.runs)
+	n.sure.release()
 	n.v, n.q, n.f, n.text, n.values = nil, nil, nil, nil, nil
 	nearests.Put(n)
 }

@@ -1,7 +1,9 @@
 package embedded
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -79,6 +81,10 @@ func (w world) vector(dim uint32) []float32 {
 	for i := range v {
 		v[i] = float32(base.NormFloat64()) + noise*float32(w.NormFloat64())
 	}
+	if w.IntN(8) == 0 {
+		// One large number makes the steps of the codes coarse for all others.
+		v[w.IntN(len(v))] = float32(w.IntN(1000))
+	}
 	vec.Normalize(v, v)
 	return v
 }
@@ -104,6 +110,55 @@ func (w world) vectorQuery(m *vecModel) index.VectorQuery {
 func checkNearest(t *testing.T, v index.View, m *vecModel, w world) {
 	t.Helper()
 	compareNearest(t, v, m, w.vectorQuery(m), w.filter())
+	checkCertain(t, v, m, w.vectorQuery(m), w.filter())
+}
+
+// checkCertain holds a certain answer to the cosines themselves: the nearest are all
+// in it, scores are off by no more than they say, and nothing that is left out is
+// above the rest.
+func checkCertain(t *testing.T, v index.View, m *vecModel, q index.VectorQuery, f index.Filter) {
+	t.Helper()
+	q.Certain = true
+	got, err := v.Nearest(q, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type exact struct {
+		id     int64
+		cosine float64
+	}
+	var all []exact
+	for _, h := range m.nearest(q, f) {
+		var sum, a, b float64
+		for i, x := range m.vectors[q.Space][h.ID] {
+			sum += float64(x) * float64(q.Values[i])
+			a, b = a+float64(x)*float64(x), b+float64(q.Values[i])*float64(q.Values[i])
+		}
+		all = append(all, exact{h.ID, sum / math.Sqrt(a*b)})
+	}
+	slices.SortFunc(all, func(a, b exact) int { return cmp.Compare(b.cosine, a.cosine) })
+	found := map[int64]index.VectorHit{}
+	for i, h := range got.Hits {
+		found[h.ID] = h
+		if i > 0 && (h.Score > got.Hits[i-1].Score || h.Score == got.Hits[i-1].Score && h.ID <= got.Hits[i-1].ID) {
+			t.Fatalf("%+v: hits out of order", q)
+		}
+	}
+	if !got.Exact || len(found) != len(got.Hits) || len(found) > len(all) || len(found) < min(len(all), q.Limit) {
+		t.Fatalf("%+v: %d hits of %d, exact %v", q, len(got.Hits), len(all), got.Exact)
+	}
+	if len(all) < q.Limit && got.Rest >= -1 {
+		t.Fatalf("%+v: all %d are there, yet the rest is %v", q, len(all), got.Rest)
+	}
+	for i, e := range all {
+		h, ok := found[e.id]
+		switch {
+		case ok && math.Abs(float64(h.Score)-e.cosine) > float64(h.Slack):
+			t.Fatalf("%+v: record %d has cosine %v, the score %v is off by more than %v", q, e.id, e.cosine, h.Score, h.Slack)
+		case !ok && (e.cosine > float64(got.Rest) || i < q.Limit && e.cosine > all[min(q.Limit, len(all))-1].cosine):
+			t.Fatalf("%+v: record %d with cosine %v, place %d, was left out; the rest is %v", q, e.id, e.cosine, i, got.Rest)
+		}
+	}
 }
 
 func compareNearest(t *testing.T, v index.View, m *vecModel, q index.VectorQuery, f index.Filter) {

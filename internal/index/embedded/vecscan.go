@@ -185,6 +185,7 @@ type scanner struct {
 	codes  []int8
 	scale  float32
 	top    vecTop
+	sure   sureTop // with Certain, in the place of top
 
 	sums   [scanBlock]int32
 	scores [scanBlock]float32
@@ -197,6 +198,7 @@ func (s *scanner) reset(q *index.VectorQuery) {
 	s.scale = vec.Quantize(s.codes, q.Values)
 	s.top.k = max(q.Limit, 0)
 	s.top.heap = s.top.heap[:0]
+	s.sure.reset(q, s.codes, s.scale)
 }
 
 // denseShare is the share of rows that have to pass for all to be scored, and
@@ -214,7 +216,11 @@ func (s *scanner) scan(r *run, from, to uint32) (passed float64, err error) {
 			if err := s.score(r, from, from+n); err != nil {
 				return passed, err
 			}
-			s.offer(r, from, n)
+			if s.sure.on {
+				s.offerSure(r, from, n)
+			} else {
+				s.offer(r, from, n)
+			}
 			passed += share * float64(n)
 			continue
 		}
@@ -282,6 +288,12 @@ func (s *scanner) scanRows(r *run, rows []uint32) error {
 	for part := range slices.Chunk(rows, scanBlock) {
 		if err := s.gather(r, part); err != nil {
 			return err
+		}
+		if s.sure.on {
+			for i, score := range s.scores[:len(part)] {
+				s.sure.add(r, part[i], score)
+			}
+			continue
 		}
 		need := s.need()
 		for i, score := range s.scores[:len(part)] {

@@ -1,0 +1,205 @@
+package embedded
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/loci-memory/loci/internal/index"
+)
+
+// noneLeft is below every cosine.
+const noneLeft = -2
+
+// sureTop keeps every row that may be among the k best by the cosines themselves,
+// of which the scanned form says only so much: a row stays as long as the most that
+// its cosine can be is not below the least that those of k rows are.
+//
+// Codes are the numbers of a vector in steps of its scale, rounded to the nearest.
+// So each number is off by half a scale at most, and the inner product with q by that
+// times the sum of |q|. What q's own codes are off by is known, as a vector; its
+// inner product with another is at most the product of their lengths.
+type sureTop struct {
+	on   bool
+	k    int
+	lows []float32 // the k greatest lower bounds, a heap with the least on top
+	may  []mayHit
+	full int // length of may at which those are dropped that may no more
+
+	perScale float32 // how far off a score is, for each unit of its row's scale
+	plus     float32 // and whatever its scale
+	fine     float32 // the same for each unit of scale, once q is not taken by its codes
+}
+
+// mayHit is a row that may be among the best.
+type mayHit struct {
+	upper float32 // the most that its cosine can be
+	row   uint32
+	run   *run
+}
+
+// rounding is how far off sums of float32 are by their rounding alone, for vectors of
+// length 1: half a unit in the last place for each number that is added.
+func rounding(dim int) float32 { return float32(dim+16) * 0x1p-23 }
+
+// reset prepares for a query whose codes are those given.
+func (t *sureTop) reset(q *index.VectorQuery, codes []int8, scale float32) {
+	t.on, t.k = q.Certain, max(q.Limit, 0)
+	if !t.on {
+		return
+	}
+	t.lows, t.may, t.full = t.lows[:0], t.may[:0], 4*t.k+1024
+	var sum, off float64
+	for i, x := range q.Values {
+		sum += math.Abs(float64(x))
+		d := float64(x) - float64(codes[i])*float64(scale)
+		off += d * d
+	}
+	off = math.Sqrt(off)
+	// A row's codes stand for a vector of a length of 1 and half a scale for each
+	// number at most.
+	t.fine = float32(sum / 2)
+	t.perScale = float32(sum/2 + off*math.Sqrt(float64(len(q.Values)))/2)
+	t.plus = float32(off) + rounding(len(q.Values))
+}
+
+func (t *sureTop) release() {
+	clear(t.may)
+	t.may = t.may[:0]
+}
+
+// slack is how far off the score of a row may be.
+func (t *sureTop) slack(r *run, row uint32) float32 {
+	if r.form.encoding == index.EncodingF32 {
+		return rounding(int(r.form.dim))
+	}
+	return t.perScale*r.scales[row] + t.plus
+}
+
+// floor is what a row's upper bound must reach to be kept.
+func (t *sureTop) floor() float32 {
+	switch {
+	case t.k == 0:
+		return 3
+	case len(t.lows) < t.k:
+		return noneLeft
+	}
+	return t.lows[0]
+}
+
+// add offers a row that passes and is live.
+func (t *sureTop) add(r *run, row uint32, score float32) {
+	slack := t.slack(r, row)
+	if !(score+slack >= t.floor()) {
+		return
+	}
+	t.low(score - slack)
+	if t.may = append(t.may, mayHit{score + slack, row, r}); len(t.may) >= t.full {
+		floor := t.floor()
+		t.may = slices.DeleteFunc(t.may, func(h mayHit) bool { return h.upper < floor })
+		t.full = max(t.full, 2*len(t.may))
+	}
+}
+
+// low counts a lower bound.
+func (t *sureTop) low(v float32) {
+	h := t.lows
+	if len(h) < t.k {
+		h = append(h, v)
+		for i := len(h) - 1; i > 0 && h[i] < h[(i-1)/2]; i = (i - 1) / 2 {
+			h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+		}
+		t.lows = h
+		return
+	}
+	if len(h) == 0 || v <= h[0] {
+		return
+	}
+	h[0] = v
+	for i := 0; ; {
+		c := 2*i + 1
+		if c+1 < len(h) && h[c+1] < h[c] {
+			c++
+		}
+		if c >= len(h) || h[i] <= h[c] {
+			return
+		}
+		h[i], h[c] = h[c], h[i]
+		i = c
+	}
+}
+
+// offerSure is offer for a query that asks for certainty.
+func (s *scanner) offerSure(r *run, from, n uint32) {
+	f, t := &r.kind.filter, &s.sure
+	all, clean := f.all(), r.clean()
+	floor := t.floor()
+	coded := r.form.encoding != index.EncodingF32
+	slack := t.slack(r, from)
+	for i, score := range s.scores[:n] {
+		row := from + uint32(i)
+		if coded {
+			slack = t.perScale*r.scales[row] + t.plus
+		}
+		if !(score+slack >= floor) {
+			continue
+		}
+		if (clean || !r.dead(row)) && (all || f.pass(r, row)) {
+			t.add(r, row, score)
+			floor = t.floor()
+		}
+	}
+}
+
+// certain gives the rows that may be among the best, best first, ties by ascending
+// id, and what no other one's cosine is above. Those that the scan has left are scored
+// anew with the query as it is, not by its codes, which leaves fewer of them.
+func (n *nearest) certain() (hits []index.VectorHit, rest float32, err error) {
+	t := &n.sure
+	floor := t.floor()
+	left := len(t.lows) == t.k && t.k > 0
+	t.lows = t.lows[:0]
+	hits = make([]index.VectorHit, 0, len(t.may))
+	for _, h := range t.may {
+		if h.upper < floor {
+			continue
+		}
+		hit := index.VectorHit{ID: h.run.ids[h.row], Kind: h.run.kind.key.kind}
+		if hit.Score, hit.Slack, err = n.refined(h.run, h.row); err != nil {
+			return nil, 0, err
+		}
+		t.low(hit.Score - hit.Slack)
+		hits = append(hits, hit)
+	}
+	if !left {
+		rest = noneLeft // fewer than k rows pass
+	} else {
+		rest = t.floor()
+		hits = slices.DeleteFunc(hits, func(h index.VectorHit) bool { return h.Score+h.Slack < rest })
+	}
+	slices.SortFunc(hits, func(a, b index.VectorHit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+	})
+	return hits, rest, nil
+}
+
+// refined scores a row with the query as it is.
+func (n *nearest) refined(r *run, row uint32) (score, slack float32, err error) {
+	if r.form.encoding == index.EncodingF32 {
+		if err := n.gather(r, []uint32{row}); err != nil {
+			return 0, 0, err
+		}
+		return n.scores[0], rounding(int(r.form.dim)), nil
+	}
+	data, err := r.read(row, row+1)
+	if err != nil {
+		return 0, 0, err
+	}
+	var sum float64
+	codes := codesOf(data)[:len(n.values)]
+	for i, x := range n.values {
+		sum += float64(x) * float64(codes[i])
+	}
+	scale := r.scales[row]
+	return float32(sum * float64(scale)), n.sure.fine*scale + rounding(int(r.form.dim)), nil
+}
