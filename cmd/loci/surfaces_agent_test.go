@@ -118,7 +118,7 @@ var agentSamples = []sample{
 
 	// What lies in the scope crew is left to the embedder.
 	{op: "episodes.record", input: `{"scope":"crew","id":1,"description":"Ada lit the lamp.","at_us":1000,"thread":"watch","position":1,"metadata":{"by":"Ada"}}`,
-		args: []string{"episodes", "record", "--scope", "crew", "--id", "1", "Ada lit", "the lamp.", "--at-us", "1000", "--thread", "watch", "--position", "1", "--metadata", `{"by":"Ada"}`},
+		args:     []string{"episodes", "record", "--scope", "crew", "--id", "1", "Ada lit", "the lamp.", "--at-us", "1000", "--thread", "watch", "--position", "1", "--metadata", `{"by":"Ada"}`},
 		embedder: true, want: `"vector":"made"`},
 	{op: "episodes.record", input: `{"scope":"crew","id":2,"description":"x","thread":"watch","position":1}`, code: loci.ErrConflict,
 		args: []string{"episodes", "record", "--scope", "crew", "--id", "2", "x", "--thread", "watch", "--position", "1"}},
