@@ -20,7 +20,7 @@ test:
 
 # Packages that start no goroutines, in their tests neither: the race detector has
 # nothing to find there.
-PURE = /internal/(text|rank|render|lifecycle|note|redact)$$
+PURE = /internal/(text|rank|render|lifecycle|note|redact|meta|valid|agentfile|agentpolicy|chatlog)$$
 
 ## race: the tests under the race detector, which needs cgo and a C compiler
 race:

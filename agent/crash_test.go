@@ -123,6 +123,9 @@ func childSnapshot(t *testing.T, dir string) {
 }
 
 func TestKillDuringSnapshots(t *testing.T) { // N6
+	if testing.Short() {
+		t.Skip("kills children, in which the race detector sees nothing")
+	}
 	rounds := crashRounds(t)
 	m := crashMemory(t)
 	setPolicyOf(t, m.AgentMemory, Policy{MaxSnapshots: new(1000)})
@@ -184,6 +187,9 @@ func childRestore(t *testing.T, dir string) {
 }
 
 func TestKillDuringRestores(t *testing.T) { // N7, Z8
+	if testing.Short() {
+		t.Skip("kills children, in which the race detector sees nothing")
+	}
 	rounds := crashRounds(t)
 	m := crashMemory(t)
 	random := rand.New(rand.NewPCG(7, 7))
@@ -255,6 +261,9 @@ func childExpire(t *testing.T, dir string) {
 }
 
 func TestKillDuringAutoExpire(t *testing.T) { // A9, K1
+	if testing.Short() {
+		t.Skip("kills children, in which the race detector sees nothing")
+	}
 	rounds := crashRounds(t)
 	m := crashMemory(t)
 	setPolicyOf(t, m.AgentMemory, Policy{ConsolidateAfterSeconds: new(int64(3600))})
@@ -345,6 +354,9 @@ func childWrite(t *testing.T, dir, round string) {
 }
 
 func TestKillDuringWrites(t *testing.T) { // K2
+	if testing.Short() {
+		t.Skip("kills children, in which the race detector sees nothing")
+	}
 	rounds := crashRounds(t)
 	m := crashMemory(t)
 	random := rand.New(rand.NewPCG(2, 2))

@@ -251,6 +251,9 @@ func TestConsolidateBounds(t *testing.T) { // A2
 }
 
 func TestEvict(t *testing.T) { // A8
+	if testing.Short() {
+		t.Skip("has one goroutine, and much to write")
+	}
 	m := openMemory(t, 4)
 	setPolicyOf(t, m.AgentMemory, Policy{EvictBelowConfidence: new(0.2)})
 	learn := func(id loci.PointID, confidence float64, uses int) {
@@ -279,6 +282,9 @@ func TestEvict(t *testing.T) { // A8
 }
 
 func TestTrimVersions(t *testing.T) { // H3
+	if testing.Short() {
+		t.Skip("has one goroutine, and much to write")
+	}
 	m := openMemory(t, 4)
 	for id := range loci.PointID(130) {
 		for i := range 4 {

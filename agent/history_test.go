@@ -183,6 +183,9 @@ func TestWhatMakesAVersion(t *testing.T) { // H4, P7's versions
 }
 
 func TestHistoryEndsWithItsPoint(t *testing.T) { // H5 (clear: with its own cases), T4, T12
+	if testing.Short() {
+		t.Skip("has one goroutine, and much to write")
+	}
 	for name, end := range map[string]func(m *testMemory){
 		"delete":   func(m *testMemory) { must[*loci.Receipt[bool]](t)(m.facts.Delete(t.Context(), 1)) },
 		"expiry":   func(m *testMemory) { m.clock.Set(T + 20*second) },

@@ -146,6 +146,16 @@ func (a *adversary) store(o *tenant, in *naiveInput) (Stored, error) {
 // removes says that an input is checked, and its point removed.
 func (in *naiveInput) removes() bool { return in.TTLSeconds != nil && *in.TTLSeconds == 0 }
 
+// furnish stores and relates several points.
+func (a *adversary) furnish(o *tenant) {
+	for range rapid.IntRange(1, 5).Draw(a.rt, "points") {
+		a.put(o)
+	}
+	for range rapid.IntRange(0, 5).Draw(a.rt, "relations") {
+		a.relate(o)
+	}
+}
+
 func (a *adversary) put(o *tenant) {
 	kind := a.kind("kind")
 	in := a.input(o, kind, a.id("id"))
@@ -444,6 +454,13 @@ func (a *adversary) setPolicy(o *tenant) {
 }
 
 func (a *adversary) autoExpire(o *tenant) {
+	if a.bool("another policy") {
+		a.setPolicy(o)
+	}
+	if a.bool("later") {
+		a.move(5 * second)
+		a.tick()
+	}
 	n := o.n.clone()
 	consolidated, evicted, ok := n.autoExpire()
 	if !ok {

@@ -10,6 +10,9 @@ import (
 // TestExportImport takes a memory through a file, into a store that never held
 // anything and into one that is in use. // K5
 func TestExportImport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, and much to write")
+	}
 	for name, open := range map[string]func(testing.TB, int) *testMemory{"given": openMemory, "made": openEmbedding} {
 		t.Run(name, func(t *testing.T) {
 			m, ctx := open(t, 4), t.Context()
