@@ -6,6 +6,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/link"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -65,14 +66,7 @@ func (s switches) tier(t Tier) bool { return s[t.number()] }
 // takes says whether the records of a tier get vectors.
 func (s switches) takes(t Tier) bool { return s.master() && s.tier(t) }
 
-// switchReader is what switches are read from: a snapshot, or the writer's
-// transaction.
-type switchReader interface {
-	StringID(text string) (int64, bool, error)
-	VectorSwitches(namespace int64) (store.VectorSwitches, error)
-}
-
-func readSwitches(tx switchReader, namespace string) (switches, error) {
+func readSwitches(tx link.SwitchReader, namespace string) (switches, error) {
 	id, _, err := tx.StringID(namespace)
 	if err != nil {
 		return switches{}, err
@@ -80,7 +74,7 @@ func readSwitches(tx switchReader, namespace string) (switches, error) {
 	return namespaceSwitches(tx, id) // 0 has none set
 }
 
-func namespaceSwitches(tx switchReader, namespace int64) (out switches, err error) {
+func namespaceSwitches(tx link.SwitchReader, namespace int64) (out switches, err error) {
 	set, err := tx.VectorSwitches(namespace)
 	if err != nil {
 		return out, err

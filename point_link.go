@@ -7,6 +7,7 @@ import (
 	"github.com/loci-memory/loci/embed"
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/link"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -54,9 +55,9 @@ func (l engineLink) StagePoint(tx *store.WriteTx, p *store.Point, prepared *inde
 
 // EmbedPoints implements link.Store.
 func (l engineLink) EmbedPoints(ctx context.Context, space string, points []*index.Prepared) ([][]float32, []uint64, error) {
-	b, err := l.embedder(space)
-	if err != nil {
-		return nil, nil, err
+	b := l.e.embedderOf(space)
+	if b == nil {
+		return nil, nil, errs.Invalid("embedding", "is required: no embedder is registered for the space %q", space)
 	}
 	ctx, stop := l.e.untilClosing(ctx)
 	defer stop()
@@ -80,31 +81,17 @@ func (l engineLink) EmbedPoints(ctx context.Context, space string, points []*ind
 	return vectors, fingerprints, nil
 }
 
-// EmbedQuery implements link.Store.
-func (l engineLink) EmbedQuery(ctx context.Context, space, query string) ([]float32, error) {
-	b, err := l.embedder(space)
-	if err != nil {
-		return nil, err
-	}
-	ctx, stop := l.e.untilClosing(ctx)
-	defer stop()
-	vectors, err := b.embed(ctx, []string{query}, embed.Query)
-	if err != nil {
-		return nil, err
-	}
-	return vectors[0], nil
-}
-
-func (l engineLink) embedder(space string) (*boundEmbedder, error) {
-	b := l.e.embedderOf(space)
-	if b == nil {
-		return nil, errs.Invalid("embedding", "is required: no embedder is registered for the space %q", space)
-	}
-	return b, nil
-}
-
 // HasEmbedder implements link.Store.
 func (l engineLink) HasEmbedder(space string) bool { return l.e.embedderOf(space) != nil }
+
+// MakesVectors implements link.Store.
+func (l engineLink) MakesVectors(tx link.SwitchReader, space, namespace string) (bool, error) {
+	if !l.HasEmbedder(space) {
+		return false, nil
+	}
+	on, err := readSwitches(tx, namespace)
+	return err == nil && on.takes(TierAgent), err
+}
 
 // SearchSpace implements link.Store.
 func (l engineLink) SearchSpace(ctx context.Context, namespace string) (sp *store.Space, err error) {

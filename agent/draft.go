@@ -168,19 +168,36 @@ func (s *points) analyse(ctx context.Context, drafts ...*draft) error {
 	s.prepare(drafts)
 	var missing []*draft
 	for _, d := range drafts {
-		if d.vector != nil {
-			continue
-		}
-		if s.m.link.HasEmbedder(s.m.space) {
-			d.state = VectorPending
+		if d.vector == nil {
+			d.state = VectorNone
 			if !d.removes() {
 				missing = append(missing, d)
 			}
-			continue
 		}
-		d.state = VectorNone
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if makes, err := s.m.makesVectors(ctx); err != nil || !makes {
+		return err
+	}
+	for _, d := range missing {
+		d.state = VectorPending
 	}
 	return s.embed(ctx, missing)
+}
+
+// makesVectors says whether points without a vector get one: the memory's space has
+// an embedder, and the namespace's switches let it.
+func (m *AgentMemory) makesVectors(ctx context.Context) (makes bool, err error) {
+	if !m.link.HasEmbedder(m.space) {
+		return false, nil // without a read
+	}
+	err = m.link.Read(ctx, func(tx *store.ReadTx) (err error) {
+		makes, err = m.link.MakesVectors(tx, m.space, m.namespace)
+		return err
+	})
+	return makes, err
 }
 
 // prepare analyses the texts of drafts, on every processor where there are many.
@@ -212,7 +229,7 @@ const embedAtOnce = 64
 // embed makes the vectors of drafts. What the embedder cannot do now it does in the
 // background later.
 func (s *points) embed(ctx context.Context, drafts []*draft) error {
-	if len(drafts) == 0 || len(drafts) > embedAtOnce {
+	if len(drafts) > embedAtOnce {
 		return nil
 	}
 	docs := make([]*index.Prepared, len(drafts))

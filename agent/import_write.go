@@ -16,6 +16,7 @@ import (
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/chatlog"
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/link"
 	"github.com/loci-memory/loci/internal/meta"
 	"github.com/loci-memory/loci/internal/store"
 	"github.com/loci-memory/loci/internal/valid"
@@ -128,6 +129,7 @@ func (im *importer) write(ctx context.Context) (r *importRun, err error) {
 
 // pointReader is what an import reads from: a snapshot, or the writer's transaction.
 type pointReader interface {
+	link.SwitchReader
 	PointByKey(place int64, key uint64) (*store.Point, error)
 	PointInThread(namespace, place int64, k store.Kind, thread string, position int64) (*store.Point, error)
 	LastInThread(namespace, place int64, k store.Kind, thread string) (position int64, ok bool, err error)
@@ -139,6 +141,7 @@ type importRun struct {
 	*importer
 	tx                    pointReader
 	namespace, place, now int64
+	makes                 bool                   // what it brings in gets vectors
 	threads               map[string]threadState // those that the batch has touched
 	counts                importCounts
 }
@@ -148,7 +151,10 @@ func (im *importer) run(tx pointReader, namespace, place, now int64) *importRun 
 }
 
 // all goes through the batch, and writes with w if that is not nil.
-func (r *importRun) all(w *writer) error {
+func (r *importRun) all(w *writer) (err error) {
+	if r.makes, err = r.s.m.link.MakesVectors(r.tx, r.s.m.space, r.s.m.namespace); err != nil {
+		return err
+	}
 	for _, i := range r.batch {
 		if err := r.one(i, w); err != nil {
 			return err
@@ -214,7 +220,7 @@ func (r *importRun) add(i *imported, state *threadState, w *writer) (err error) 
 	}
 	*state = threadState{last: position, at: at, dated: true}
 	r.counts.stored++
-	if r.s.m.link.HasEmbedder(r.s.m.space) {
+	if r.makes {
 		r.counts.pending++
 	}
 	if i.draft == nil {
@@ -259,7 +265,7 @@ func (r *importRun) renew(i *imported, old *store.Point, state *threadState, w *
 		return errs.New(errs.Validation, "the metadata of episode %d would be %d bytes long, at most %d are allowed: make room in it", p.Key, len(p.Metadata), loci.MaxMetadataBytes)
 	}
 	r.counts.updated++
-	if p.Content != old.Content && r.s.m.link.HasEmbedder(r.s.m.space) {
+	if p.Content != old.Content && r.makes {
 		r.counts.pending++
 	}
 	if w == nil {
@@ -287,18 +293,10 @@ func (s *EpisodicMemory) draftMessage(i *imported, source string, ttl *uint64) (
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.draftEpisode("", &EpisodeInput{
+	return s.draftEpisode("", &EpisodeInput{
 		PointInput:  PointInput{ID: loci.PointID(i.key), Metadata: metadata, Thread: &i.thread, TTLSeconds: ttl},
 		Description: i.message.Text,
 	})
-	if err != nil {
-		return nil, err
-	}
-	d.state = VectorNone
-	if s.m.link.HasEmbedder(s.m.space) {
-		d.state = VectorPending
-	}
-	return d, nil
 }
 
 // messageMetadata is what the metadata of an episode says of its message.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"strings"
 
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/errs"
@@ -9,7 +10,6 @@ import (
 	"github.com/loci-memory/loci/internal/meta"
 	"github.com/loci-memory/loci/internal/store"
 	"github.com/loci-memory/loci/internal/valid"
-	"strings"
 )
 
 // changes are an UpdateRequest, checked.
@@ -126,8 +126,11 @@ type madeVector struct {
 // present one was made by the embedder. What the embedder cannot do now it does in
 // the background later.
 func (s *points) embedText(ctx context.Context, id loci.PointID, text *string) (made madeVector, err error) {
-	if text == nil || !s.m.link.HasEmbedder(s.m.space) {
+	if text == nil {
 		return made, nil
+	}
+	if makes, err := s.m.makesVectors(ctx); err != nil || !makes {
+		return made, err
 	}
 	p, _, err := s.get(ctx, GetRequest{ID: id})
 	if err != nil || p == nil || p.Content == *text {
@@ -151,7 +154,12 @@ func (w *writer) vectorState(p *store.Point) (VectorState, error) {
 		return VectorGiven, nil
 	case ok:
 		return VectorMade, nil
-	case w.s.m.link.HasEmbedder(w.s.m.space):
+	}
+	makes, err := w.s.m.link.MakesVectors(w.tx, w.s.m.space, w.s.m.namespace)
+	if err != nil {
+		return "", err
+	}
+	if makes {
 		return VectorPending, nil
 	}
 	return VectorNone, nil

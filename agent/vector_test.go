@@ -315,3 +315,70 @@ func TestBatchEmbeds(t *testing.T) { // B6
 		t.Errorf("%+v", few)
 	}
 }
+
+func TestVectorsSwitchedOff(t *testing.T) { // V13
+	ctx := t.Context()
+	for _, off := range []struct {
+		name string
+		set  func(e *loci.EmbeddingStore, on bool) error
+	}{
+		{"tier", func(e *loci.EmbeddingStore, on bool) error {
+			_, err := e.SetVectorization(ctx, loci.DefaultNamespace, loci.TierAgent, on)
+			return err
+		}},
+		{"namespace", func(e *loci.EmbeddingStore, on bool) error {
+			_, err := e.SetNamespaceVectorization(ctx, loci.DefaultNamespace, on)
+			return err
+		}},
+	} {
+		t.Run(off.name, func(t *testing.T) {
+			m := openEmbedding(t, 16)
+			m.store(1, "tide", nil)
+			set := func(on bool) {
+				t.Helper()
+				if err := off.set(m.db.Embeddings(), on); err != nil {
+					t.Fatal(err)
+				}
+			}
+			set(false)
+			m.fake.Forget()
+			want := func(what string, got, want VectorState) {
+				t.Helper()
+				if got != want {
+					t.Errorf("%s: vector %q, want %q", what, got, want)
+				}
+			}
+			want("the same text", m.store(1, "tide", nil).Vector, VectorMade)
+			want("a vector", m.store(2, "ebb", m.fake.Vector("ebb")).Vector, VectorGiven)
+			want("a text", m.store(3, "flood", nil).Vector, VectorNone)
+			update := func(text string) VectorState {
+				t.Helper()
+				return must[*loci.Receipt[Stored]](t)(m.facts.UpdateMetadata(ctx, UpdateRequest{ID: 1, Updates: loci.Metadata(`{"content":"` + text + `"}`)})).Value.Vector
+			}
+			want("an update", update("lighthouse"), VectorNone)
+			episode := must[*loci.Receipt[Stored]](t)(m.episodes.Record(ctx, EpisodeInput{PointInput: PointInput{ID: 1}, Description: "a boat"}))
+			want("an episode", episode.Value.Vector, VectorNone)
+			few := must[*loci.Receipt[BatchResult]](t)(m.facts.PutBatch(ctx, FactBatch{Facts: []FactInput{fact(4, "buoy", nil), fact(5, "lamp", nil)}})).Value
+			if few.Stored != 2 || few.Made != 0 || few.Pending != 0 {
+				t.Errorf("batch %+v", few)
+			}
+			if in := m.importsText(line("a", "", "Is the lamp lit?", T)); in.Stored != 1 || in.Pending != 0 {
+				t.Errorf("import %+v", in)
+			}
+			wantIDs(t, "by words", m.words("flood"), 3)
+			wantIDs(t, "by vector", m.query(m.fake.Vector("ebb"), 9), 2)
+			if calls := m.fake.Calls(); len(calls) != 0 {
+				t.Errorf("the embedder was called: %v", calls)
+			}
+
+			set(true)
+			want("an update, switched on", update("pier"), VectorMade)
+			m.embedPending()
+			for id := loci.PointID(1); id <= 5; id++ {
+				if m.vector(id) == nil {
+					t.Errorf("no vector of %d", id)
+				}
+			}
+		})
+	}
+}

@@ -51,10 +51,11 @@ type Store interface {
 	// model of a space. fingerprints are those of the texts; a vector is nil where there
 	// is nothing to embed. It is errs.Validation when the space has no model.
 	EmbedPoints(ctx context.Context, space string, points []*index.Prepared) (vectors [][]float32, fingerprints []uint64, err error)
-	// EmbedQuery has a query turned into a vector of unit length, likewise.
-	EmbedQuery(ctx context.Context, space, query string) ([]float32, error)
 	// HasEmbedder says whether a model is bound to a space.
 	HasEmbedder(space string) bool
+	// MakesVectors says whether points of a namespace get vectors in a space: a model
+	// is bound to it, and the namespace's switches let it.
+	MakesVectors(tx SwitchReader, space, namespace string) (bool, error)
 	// SearchSpace is the space that searches of a namespace use; nil for none.
 	SearchSpace(ctx context.Context, namespace string) (*store.Space, error)
 	// SearchPoints gives the current points that answer a text best, best first, at
@@ -93,6 +94,13 @@ type Extension interface {
 	Changed()
 	// Close is called once no call is running any more, while writing still works.
 	Close() error
+}
+
+// SwitchReader is what a namespace's switches of vectors are read from: a snapshot,
+// or the writer's transaction.
+type SwitchReader interface {
+	StringID(text string) (int64, bool, error)
+	VectorSwitches(namespace int64) (store.VectorSwitches, error)
 }
 
 // Scored is a record with a score.
