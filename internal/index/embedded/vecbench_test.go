@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -255,6 +256,10 @@ func BenchmarkNearest(b *testing.B) {
 				limit  int
 				filter index.Filter
 			}{
+				{"certain", true, 10, index.Filter{}},
+				{"certain1%", true, 10, index.Filter{Where: cityIs("Ulm")}},
+				{"certain0.1%", true, 10, index.Filter{Where: cityIs("Aalen")}},
+				{"exact10", true, 10, index.Filter{}},
 				{"exact", true, 50, index.Filter{}},
 				{"lists", false, 50, index.Filter{}},
 				{"filter10%", false, 50, index.Filter{Tags: []int64{tag100}}},
@@ -270,10 +275,11 @@ func BenchmarkNearest(b *testing.B) {
 				b.Run(bc.name, func(b *testing.B) {
 					f := bc.filter
 					f.Namespace, f.Kinds, f.Scopes = 1, []index.Kind{1}, []int64{10, 11, 12}
+					certain := strings.HasPrefix(bc.name, "certain")
 					want := c.truth(queries, n, func(id int64) bool { return modelAccepts(&f, benchDocument(id)) })
 					found := 0
 					for i, q := range queries {
-						res, err := v.Nearest(index.VectorQuery{Space: 1, Values: q, Limit: bc.limit, Exact: bc.exact}, f)
+						res, err := v.Nearest(index.VectorQuery{Space: 1, Values: q, Limit: bc.limit, Exact: bc.exact, Certain: certain}, f)
 						if err != nil {
 							b.Fatal(err)
 						}
@@ -283,7 +289,7 @@ func BenchmarkNearest(b *testing.B) {
 					i := 0
 					for b.Loop() {
 						start := cpuTime()
-						if _, err := v.Nearest(index.VectorQuery{Space: 1, Values: queries[i%len(queries)], Limit: bc.limit, Exact: bc.exact}, f); err != nil {
+						if _, err := v.Nearest(index.VectorQuery{Space: 1, Values: queries[i%len(queries)], Limit: bc.limit, Exact: bc.exact, Certain: certain}, f); err != nil {
 							b.Fatal(err)
 						}
 						if len(times) < cap(times) {
