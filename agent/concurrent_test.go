@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/internal/testkit/fakeembed"
 )
 
 // deed is a write of a fact that returned.
@@ -36,6 +37,8 @@ type ledger struct {
 	given map[loci.PointID]bool // ids that store_unique gave
 	uses  atomic.Int64
 	wins  atomic.Int64
+	// embeds says that there is an embedder, which some vectors are left to.
+	embeds bool
 }
 
 func newLedger() *ledger {
@@ -100,17 +103,21 @@ func (l *ledger) hammer(ctx context.Context, m *AgentMemory, seed uint64, enough
 	for n := 0; !enough(); n++ {
 		id := loci.PointID(r.IntN(sharedIDs))
 		content := fmt.Sprintf("tide %d of %d", n, seed)
+		v := x()
+		if l.embeds && r.IntN(2) == 0 {
+			v = nil
+		}
 		var err error
 		switch r.IntN(12) {
 		case 0, 1:
 			var done *loci.Receipt[Stored]
-			if done, err = facts.Put(ctx, fact(id, content, x())); err == nil {
+			if done, err = facts.Put(ctx, fact(id, content, v)); err == nil {
 				l.note(deed{done.Revision, id, "put", content, nil})
 			}
 		case 2:
 			var done *loci.Receipt[BatchResult]
 			other := (id + 1) % sharedIDs
-			if done, err = facts.PutBatch(ctx, FactBatch{Facts: []FactInput{fact(id, content, x(), withTTL(1e6)), fact(other, content, y())}}); err == nil {
+			if done, err = facts.PutBatch(ctx, FactBatch{Facts: []FactInput{fact(id, content, v, withTTL(1e6)), fact(other, content, y())}}); err == nil {
 				l.note(deed{done.Revision, id, "put", content, new(T + 1e6*second)})
 				l.note(deed{done.Revision, other, "put", content, nil})
 			}
@@ -302,20 +309,22 @@ func TestManyAtOnce(t *testing.T) {
 // or as closed, and what returned is there when it is opened again. // K3
 func TestCloseInTheMiddle(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	rounds, size := 6, 2000
+	rounds, size := 4, 1000
 	if testing.Short() {
 		rounds, size = 2, 300
 	}
 	for round := range rounds {
 		dir, clock := t.TempDir(), &testClock{at: T}
 		db := must[*loci.DB](t)(loci.Open(t.Context(), dir, lively(clock)))
+		bindEmbedder(t, db, "words", fakeembed.New(4))
 		m := must[*AgentMemory](t)(Open(t.Context(), db, Config{Dimension: 4}))
 		other := must[*AgentMemory](t)(Open(t.Context(), db, Config{Scope: "other", Dimension: 4}))
 		l := newLedger()
+		l.embeds = true
 		l.begin(t, m)
 		batch := make([]FactInput, size)
 		for i := range batch {
-			batch[i] = fact(loci.PointID(i), "a fact of another memory", x(), withTTL(100))
+			batch[i] = fact(loci.PointID(i), "a fact of another memory", nil, withTTL(100)) // the background embeds them
 		}
 		must[*loci.Receipt[BatchResult]](t)(other.Semantic().PutBatch(t.Context(), FactBatch{Facts: batch}))
 		must[*SnapshotTaken](t)(other.Snapshot(t.Context()))

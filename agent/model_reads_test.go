@@ -193,6 +193,7 @@ func (a *adversary) checkAll() {
 			}
 			a.checkQuery(o, kind)
 		}
+		a.match(o)
 		a.checkStatus(o)
 		a.checkTimes(o)
 	}
@@ -429,6 +430,9 @@ func (s *naiveSelection) takes(n *naive, p *naivePoint) bool {
 
 func (a *adversary) selection(kind loci.Kind) *naiveSelection {
 	s := &naiveSelection{}
+	if a.bool("all of them") {
+		return s
+	}
 	if a.odds(3, "filter") {
 		s.pairs, s.Filter = a.metadata("filter")
 		if strings.Contains(string(s.Filter), reservedPrefix) {
@@ -563,7 +567,7 @@ func (a *adversary) look(o *tenant) {
 // match asks for relations between current points.
 func (a *adversary) match(o *tenant) {
 	kind, s := a.kind("kind"), a.selection(loci.KindEpisode)
-	req := MatchRequest{Type: a.relType(), Selection: s.Selection, Limit: new(rapid.IntRange(1, 3).Draw(a.rt, "limit"))}
+	req := MatchRequest{Type: a.relType(), Selection: s.Selection, Limit: new(rapid.IntRange(1, 2).Draw(a.rt, "limit"))}
 	toKind := loci.Kind("")
 	if a.bool("from?") {
 		req.From = new(a.there(o, kind, "from"))

@@ -465,7 +465,7 @@ func (a *arrival) flip(ctx context.Context) (int64, error) {
 		if err != nil {
 			return err
 		}
-		before := row.Places
+		before, now := row.Places, a.m.link.Clock()
 		for _, k := range a.want.kinds {
 			if err := tx.SetPlace(row, k, a.staged[k-store.KindFact]); err != nil {
 				return err
@@ -476,7 +476,7 @@ func (a *arrival) flip(ctx context.Context) (int64, error) {
 				if place == 0 || a.staged[other] != 0 {
 					continue
 				}
-				n, err := tx.ReplaceEdges(row.Places[other], before[i], place)
+				n, err := tx.ReplaceEdges(row.Places[other], before[i], place, now)
 				if err != nil {
 					return err
 				}

@@ -171,13 +171,14 @@ func (tx *WriteTx) PutPointVersions(id int64, versions []PointVersion) error {
 
 // ReplaceEdges has the edges that lead from the points of a place to those of the
 // place old lead to the points of the same ids in the place that replaces it; where
-// that has none, they go. One that has a twin among the edges that were staged for
+// that has none, they go. So do those to a point that is expired at now, since what
+// has expired holds nothing. One that has a twin among the edges that were staged for
 // AdoptEdges gives way to it. It gives the number of those that went without one.
-func (tx *WriteTx) ReplaceEdges(from, old, place int64) (dropped int64, err error) {
+func (tx *WriteTx) ReplaceEdges(from, old, place, now int64) (dropped int64, err error) {
 	if err := tx.exec(sqlDropEdgeTwins, from, old, place); err != nil {
 		return 0, err
 	}
-	if err := tx.exec(sqlRepointEdges, place, from, old); err != nil {
+	if err := tx.exec(sqlRepointEdges, place, from, old, now); err != nil {
 		return 0, err
 	}
 	return tx.DropEdges(from, old)

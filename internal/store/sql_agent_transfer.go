@@ -27,7 +27,8 @@ func addTransferStatements(all *[statementCount]string) {
 		WHERE d.source = point_edges.source AND d.type_id = point_edges.type_id AND d.target_place = $3
 		AND d.target_key = point_edges.target_key)`
 	all[sqlRepointEdges] = "UPDATE point_edges SET target = (" + successor + `), target_place = $1
-		WHERE place = $2 AND target_place = $3 AND EXISTS (` + successor + ")"
+		WHERE place = $2 AND target_place = $3 AND EXISTS (` + successor + `)
+		AND NOT EXISTS (SELECT 1 FROM points o WHERE o.id = point_edges.target AND o.expires_at <= $4)`
 	all[sqlDropEdgesTo] = "DELETE FROM point_edges WHERE place = $1 AND target_place = $2"
 	all[sqlAdoptEdges] = `UPDATE point_edges SET place = $1
 		WHERE place = $2 AND EXISTS (SELECT 1 FROM points s WHERE s.id = point_edges.source AND s.place = $1)`
