@@ -85,9 +85,11 @@ type modelUse int
 
 const (
 	modelUnused modelUse = iota
+	modelShows           // it tells whether the memory has one
 	modelReads           // a query has to do with its words without one
 	modelHelps           // what is stored has no vector without one
 	modelNeeded          // nothing can be stored without one
+	modelPlaces          // a memory that this makes would lie in the wrong space without one
 )
 
 // agentModel says what an operation has to do with the embedder, by its input: what
@@ -98,11 +100,10 @@ func agentModel(name string, raw json.RawMessage) modelUse {
 	}
 	var in struct {
 		item
-		Text      string                     `json:"text"`
-		Updates   map[string]json.RawMessage `json:"updates"`
-		Facts     []item                     `json:"facts"`
-		Episodes  []item                     `json:"episodes"`
-		Dimension int                        `json:"dimension"`
+		Text     string                     `json:"text"`
+		Updates  map[string]json.RawMessage `json:"updates"`
+		Facts    []item                     `json:"facts"`
+		Episodes []item                     `json:"episodes"`
 	}
 	group, call, _ := strings.Cut(name, ".")
 	if !isAgentGroup(group) || json.Unmarshal(raw, &in) != nil { // the operation refuses it
@@ -137,8 +138,14 @@ func agentModel(name string, raw json.RawMessage) modelUse {
 		return when(group == "facts" && in.Updates["content"] != nil, modelHelps)
 	case "import":
 		return modelHelps
+	case "status":
+		return modelShows
 	case "open", "set_policy":
-		return when(in.Dimension == 0, modelHelps)
+		return modelPlaces
+	case "deserialize": // where the file's space is another, the vectors that a model made are made anew
+		return modelNeeded
+	case "restore":
+		return modelPlaces
 	}
 	return modelUnused
 }
@@ -157,12 +164,15 @@ func (a *App) bindAgent(ctx context.Context, db *loci.DB, m *Model, use modelUse
 	})
 	switch {
 	case errors.Is(err, loci.ErrNotFound):
-		if use == modelReads || in.Space != "" && in.Space != m.ID {
+		if use == modelReads || use == modelShows || in.Space != "" && in.Space != m.ID {
 			return nil
+		}
+		if in.Dimension != 0 && m.Dimension != 0 && in.Dimension != m.Dimension {
+			return nil // the memory cannot be of the model's space
 		}
 	case err != nil:
 		return err
-	case known.Space() != m.ID:
+	case known.Space() != m.ID, use == modelPlaces:
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, searchPatience)
@@ -173,8 +183,10 @@ func (a *App) bindAgent(ctx context.Context, db *loci.DB, m *Model, use modelUse
 		return nil
 	case ctx.Err() != nil:
 		return errs.Wrap(errs.Canceled, ctx.Err(), "stopped before the embedder answered")
-	case use == modelNeeded:
+	case use == modelNeeded, use == modelPlaces:
 		return err
+	case use == modelShows:
+		a.Note("The memory is without its embedder: %s", a.failure(err).Message)
 	case use == modelReads:
 		a.Note("Searched without vectors: %s", a.failure(err).Message)
 	default:

@@ -36,9 +36,14 @@ func TestAgentModel(t *testing.T) {
 		{"procedures.learn", `{"id":1,"name":"x","steps":["y"]}`, modelHelps},
 		{"procedures.recall", `{"text":"x"}`, modelReads},
 		{"procedures.reinforce", `{"id":1,"success":true}`, modelUnused},
-		{"agent.open", `{}`, modelHelps},
-		{"agent.open", `{"dimension":3}`, modelUnused},
+		{"agent.open", `{}`, modelPlaces},
+		{"agent.open", `{"dimension":3}`, modelPlaces},
+		{"agent.set_policy", `{"keep_versions":3}`, modelPlaces},
+		{"agent.status", `{}`, modelShows},
 		{"agent.snapshot", `{}`, modelUnused},
+		{"agent.restore", `{}`, modelPlaces},
+		{"facts.serialize", `{"path":"x"}`, modelUnused},
+		{"facts.deserialize", `{"path":"x"}`, modelNeeded},
 		{"recall", `{"query":"x"}`, modelUnused},
 		{"context.recall", `{"text":"x"}`, modelUnused},
 		{"facts.store", `not JSON`, modelUnused},
@@ -199,6 +204,23 @@ func TestAgentWithoutModel(t *testing.T) {
 	contains(t, s.run(1, "facts", "store", "--scope", "own", "--id", "2", "The tide is in.").stderr, "no embedder is registered for the space")
 }
 
+// TestAgentPlaces holds in which space a memory is made whose dimension is given, and
+// that its status tells of the embedder.
+func TestAgentPlaces(t *testing.T) {
+	s := sea{t: t, dir: t.TempDir(), deps: with(seaModel{})}
+	broken := s
+	broken.deps = with(seaModel{err: errors.New("the sea is closed")})
+	contains(t, broken.run(0, "agent", "open", "--scope", "odd", "--dimension", "3").stdout, "in the space agent-3")
+	contains(t, broken.run(2, "agent", "open", "--dimension", "2").stderr, "the sea is closed")
+	contains(t, s.run(0, "agent", "status", "--json").stdout, `"embedder":false`)
+	contains(t, s.run(0, "agent", "open", "--dimension", "2").stdout, "in the space sea 1")
+	contains(t, s.run(0, "agent", "status", "--json").stdout, `"embedder":true`)
+	contains(t, s.run(0, "agent", "status", "--scope", "odd", "--json").stdout, `"embedder":false`)
+	contains(t, broken.run(0, "agent", "status", "--json").stdout, `"embedder":false`)
+	contains(t, broken.run(0, "agent", "status").stderr, "without its embedder: ", "the sea is closed")
+	contains(t, s.run(0, "agent", "open", "--scope", "bare", "--dimension", "2", "--embedder", "none").stdout, "in the space agent-2")
+}
+
 // TestAgentImportForPeople holds what an import tells.
 func TestAgentImportForPeople(t *testing.T) {
 	s := sea{t: t, dir: t.TempDir(), deps: with(seaModel{})}
@@ -213,8 +235,57 @@ func TestAgentImportForPeople(t *testing.T) {
 	}
 	contains(t, s.run(0, "episodes", "import", file, "--dry-run").stdout, "Would import 2 messages of", "2 new, 0 updated, 0 unchanged", "left out: empty 1")
 	got := s.run(0, "episodes", "import", file)
-	contains(t, got.stdout, "Imported 2 messages", "2 new, 0 updated, 0 unchanged")
+	contains(t, got.stdout, "Imported 2 messages", "2 new, 0 updated, 0 unchanged", "1 conversation has no message", "2 without a time")
 	contains(t, s.run(0, "episodes", "import", file, "--quiet").stdout, "0 new, 0 updated, 2 unchanged")
 	contains(t, s.run(0, "embeddings", "status").stdout, "agent   2        2        complete")
 	contains(t, s.run(2, "episodes", "import", s.dir).stderr, "must name a file")
+}
+
+// TestAgentDeserializeElsewhere holds that a memory that a file makes lies in the space
+// of the embedder in force, as any other new one, so that texts are made vectors there.
+func TestAgentDeserializeElsewhere(t *testing.T) {
+	s := sea{t: t, dir: t.TempDir(), deps: with(seaModel{})}
+	file := filepath.Join(s.dir, "facts.loci")
+	s.run(0, "facts", "store", "--id", "7", "The tide table is updated weekly.")
+	s.run(0, "facts", "serialize", file)
+	s.env = map[string]string{"LOCI_SCOPE": "elsewhere"}
+	contains(t, s.run(0, "facts", "deserialize", file).stdout, "Restored 1 fact")
+	contains(t, s.run(0, "agent", "status").stdout, "in the space sea 1")
+	contains(t, s.run(0, "facts", "store", "--id", "8", "A boat came.").stdout, "Fact 8 stored")
+	got := s.run(0, "facts", "query-text", "tide")
+	if contains(t, got.stdout, "The tide table"); got.stderr != "" {
+		t.Error(got.stderr)
+	}
+
+	s.env = map[string]string{"LOCI_SCOPE": "third"}
+	s.deps = with(seaModel{err: errors.New("it is out of order")})
+	contains(t, s.run(2, "facts", "deserialize", file).stderr, "it is out of order")
+	contains(t, s.run(0, "--embedder", "none", "facts", "deserialize", file).stdout, "Restored 1 fact")
+	contains(t, s.run(0, "agent", "status").stdout, "in the space agent-2")
+}
+
+// TestAgentDoctor holds that nobody is told to delete vectors that nothing can make
+// again.
+func TestAgentDoctor(t *testing.T) {
+	s := sea{t: t, dir: t.TempDir(), deps: with(seaModel{})}
+	s.run(0, "facts", "store", "--id", "1", "The tide is in.", "--embedding", "[1,0,0]")
+	for _, embedder := range []string{"builtin", "none"} {
+		got := s.run(0, "doctor", "--embedder", embedder).stdout
+		contains(t, got, "space agent-3 holds vectors that agent memories were given")
+		if strings.Contains(got, "delete-space") {
+			t.Errorf("with the embedder %s: %s", embedder, got)
+		}
+	}
+}
+
+// TestAgentFlagErrors holds that a flag of the wrong form is told with the command that
+// has it.
+func TestAgentFlagErrors(t *testing.T) {
+	s := sea{t: t, dir: t.TempDir(), deps: with(seaModel{})}
+	for _, args := range []string{
+		"facts|store|x|--id|1|--metadata|{bad", "procedures|recall|x|--min-confidence|NaN", "procedures|learn|x|--id|1|--steps|a|--confidence|-Inf",
+	} {
+		words := strings.Split(args, "|")
+		contains(t, s.run(2, words...).stderr, "and this is none", "Run 'loci "+words[0]+" "+words[1]+" --help'")
+	}
 }

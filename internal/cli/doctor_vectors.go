@@ -76,6 +76,10 @@ func (d *doctor) embedder(ctx context.Context) {
 	d.add(checkEmbedder, levelOK, fmt.Sprintf("%s, %v for a sample", m.Title, took.Round(10*time.Microsecond)), "")
 }
 
+// callersModel is the model that agent memories name for spaces whose vectors callers
+// bring.
+const callersModel = "caller"
+
 // vectors looks at the spaces of a store and at what lacks a vector.
 func (d *doctor) vectors(ctx context.Context, db *loci.DB) {
 	const check = "vectors"
@@ -99,10 +103,14 @@ func (d *doctor) vectors(ctx context.Context, db *loci.DB) {
 			there = true
 			continue
 		}
+		if sp.Model == callersModel { // nothing could make them again
+			d.add(check, levelOK, "space "+sp.ID+" holds vectors that agent memories were given", "")
+			continue
+		}
 		if m == nil {
-			d.add(check, levelNote, "space "+sp.ID+" is not used while there is no embedder", "If it is not needed any more: loci embeddings delete-space \""+sp.ID+"\"")
+			d.add(check, levelNote, "space "+sp.ID+" is not used while there is no embedder", "If no agent memory needs it (loci agent status): loci embeddings delete-space \""+sp.ID+"\"")
 		} else {
-			d.add(check, levelNote, "space "+sp.ID+" is not that of the embedder in force", "If no other program uses it: loci embeddings delete-space \""+sp.ID+"\"")
+			d.add(check, levelNote, "space "+sp.ID+" is not that of the embedder in force", "If no other program and no agent memory uses it (loci agent status): loci embeddings delete-space \""+sp.ID+"\"")
 		}
 	}
 	if m == nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -452,26 +453,26 @@ func renderImported(w *Painter, r agent.ImportReport) {
 		}
 	}
 	for _, note := range []struct {
-		n    int64
-		text string
+		n         int64
+		one, many string
 	}{
-		{r.EmptyThreads, "conversations have no message"},
-		{r.IDTaken, "messages left out, for an episode of another conversation has their id"},
-		{r.Displaced, "moved to the end of their conversation, for their place is taken"},
-		{r.Dated, "without a time, now that of the message before or of the import"},
-		{r.Renamed, "of conversations whose names had to be changed"},
-		{r.CutTexts, "texts cut"},
-		{r.CutNames, "titles and authors cut"},
-		{r.UnreadTimes, "times that could not be read"},
-		{r.RepeatedIDs, "with the id of an earlier one"},
-		{r.Replaced + r.NULs, "bytes that are no text, replaced"},
+		{r.EmptyThreads, "conversation has no message", "conversations have no message"},
+		{r.IDTaken, "message left out, for an episode outside of its conversation has its id", "messages left out, for episodes outside of their conversations have their ids"},
+		{r.Displaced, "moved to the end of its conversation, for its place is taken", "moved to the end of their conversations, for their places are taken"},
+		{r.Dated, "without a time, now that of the message before or of the import", ""},
+		{r.Renamed, "of a conversation whose name had to be changed", "of conversations whose names had to be changed"},
+		{r.CutTexts, "text cut", "texts cut"},
+		{r.CutNames, "title or author cut", "titles and authors cut"},
+		{r.UnreadTimes, "time that could not be read", "times that could not be read"},
+		{r.RepeatedIDs, "with the id of an earlier one", ""},
+		{r.Replaced + r.NULs, "character that is no text, replaced", "characters that are no text, replaced"},
 	} {
 		if note.n > 0 {
-			w.Line(w.Yellow(fmt.Sprintf("%d %s", note.n, note.text)))
+			w.Line(w.Yellow(plural(int(note.n), note.one, cmp.Or(note.many, note.one))))
 		}
 	}
 	if r.Pending > 0 && !r.DryRun {
-		w.Line(w.Dim(fmt.Sprintf("%d vectors are still to be made: loci embeddings sync", r.Pending)))
+		w.Line(w.Dim(plural(int(r.Pending), "vector is", "vectors are") + " still to be made: loci embeddings sync"))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -152,7 +153,11 @@ func (f inputFlag) value(fs *pflag.FlagSet) (json.RawMessage, error) {
 	case s.Type == "integer":
 		v, err = fs.GetInt64(f.name)
 	case s.Type == "number":
-		v, err = fs.GetFloat64(f.name)
+		var n float64
+		if n, err = fs.GetFloat64(f.name); err == nil && (math.IsNaN(n) || math.IsInf(n, 0)) {
+			err = fmt.Errorf("--%s takes a number, and this is none", f.name)
+		}
+		v = n
 	case s.Type == "boolean":
 		v, err = fs.GetBool(f.name)
 	case isSentences(f.name, s):
@@ -163,7 +168,7 @@ func (f inputFlag) value(fs *pflag.FlagSet) (json.RawMessage, error) {
 		var text string
 		text, err = fs.GetString(f.name)
 		if err == nil && !json.Valid([]byte(text)) {
-			err = usageError{fmt.Errorf("--%s takes JSON, and this is none", f.name), ""}
+			err = fmt.Errorf("--%s takes JSON, and this is none", f.name)
 		}
 		return json.RawMessage(text), err
 	}
@@ -227,7 +232,7 @@ func (a *App) operationInput(cmd *cobra.Command, o *op.Operation, in *inputFlags
 		}
 		v, err := f.value(cmd.Flags())
 		if err != nil {
-			return nil, err
+			return nil, usageError{err, cmd.CommandPath()}
 		}
 		if len(f.path) == 1 {
 			fields[f.path[0]] = v
