@@ -42,7 +42,7 @@ func (deadly) Read([]byte) (int, error) {
 
 // TestImportKilled holds that an import that was killed has kept whole batches, and
 // that another one completes it.
-func TestImportKilled(t *testing.T) {
+func TestImportKilled(t *testing.T) { // C13
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
@@ -78,7 +78,7 @@ func TestImportKilled(t *testing.T) {
 }
 
 // TestImportAtOnce holds that a file that several import at once is imported once.
-func TestImportAtOnce(t *testing.T) {
+func TestImportAtOnce(t *testing.T) { // C14
 	m := openMemory(t, 4)
 	text := manyLines(importBatch+100, "")
 	const importers = 4
@@ -112,7 +112,7 @@ func TestImportAtOnce(t *testing.T) {
 }
 
 // TestImportMany imports a long file, and again, which writes nothing.
-func TestImportMany(t *testing.T) {
+func TestImportMany(t *testing.T) { // C17
 	if testing.Short() {
 		t.Skip("100,000 messages")
 	}
@@ -136,7 +136,7 @@ func TestImportMany(t *testing.T) {
 // episode with its text, what was there before is there still, no position is taken
 // twice, new messages stand in the order of the file and behind those before them, a
 // dry run reports the same, and another import changes nothing.
-func TestImportAnyVersions(t *testing.T) {
+func TestImportAnyVersions(t *testing.T) { // C16
 	if testing.Short() {
 		t.Skip("hundreds of imports, one at a time")
 	}
@@ -207,7 +207,7 @@ func TestImportAnyVersions(t *testing.T) {
 }
 
 // TestImportSymlink holds that a link to a file is one, and a link to a folder is not.
-func TestImportSymlink(t *testing.T) {
+func TestImportSymlink(t *testing.T) { // C11
 	m := openMemory(t, 4)
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/talk.jsonl", []byte(line("talk", "a", "one", T)), 0o600); err != nil {

@@ -85,7 +85,7 @@ func alike(t testing.TB, episodes []loci.Episode) string {
 	return asJSON(t, episodes)
 }
 
-func TestImport(t *testing.T) {
+func TestImport(t *testing.T) { // C1, C2
 	for _, c := range []struct {
 		file     string
 		format   ImportFormat
@@ -148,7 +148,7 @@ func TestImport(t *testing.T) {
 }
 
 // TestImportTwoFormats holds that a conversation is one, whatever it is written in.
-func TestImportTwoFormats(t *testing.T) {
+func TestImportTwoFormats(t *testing.T) { // C3
 	m := openMemory(t, 4)
 	m.imports(sample("chatgpt.json"))
 	all := alike(t, m.allEpisodes())
@@ -166,7 +166,7 @@ func TestImportTwoFormats(t *testing.T) {
 }
 
 // TestImportNewer holds what a later export of the same conversations does.
-func TestImportNewer(t *testing.T) {
+func TestImportNewer(t *testing.T) { // C4 to C7
 	m := openMemory(t, 4)
 	first := line("talk", "a", "when is high tide", T-9) + line("talk", "b", "at nine", T-8) + line("talk", "c", "thanks", T-7)
 	m.importsText(first, func(r *ImportRequest) { r.TTLSeconds = new(uint64(100)) })
@@ -240,7 +240,7 @@ func (m *testMemory) episodeOf(thread, id string) *loci.Episode {
 }
 
 // TestImportTimes holds what time messages without one have.
-func TestImportTimes(t *testing.T) {
+func TestImportTimes(t *testing.T) { // C8
 	m := openMemory(t, 4)
 	text := line("talk", "a", "one", 0) + line("talk", "b", "two", T-5) + line("other", "a", "three", 0) + line("talk", "c", "four", 0)
 	if got := m.importsText(text); got.Dated != 3 || got.Stored != 4 {
@@ -266,7 +266,7 @@ func TestImportTimes(t *testing.T) {
 	}
 }
 
-func TestImportThreads(t *testing.T) {
+func TestImportThreads(t *testing.T) { // C9
 	m := openMemory(t, 4)
 	text := line("", "a", "one", T) + line(" padded ", "b", "two", T) + line("padded", "c", "three", T) + line("two\nlines", "d", "four", T) +
 		line(" ", "e", "five", T) + line(strings.Repeat("長", 170)+"\t", "f", "six", T)
@@ -290,7 +290,7 @@ func TestImportThreads(t *testing.T) {
 }
 
 // TestImportIDTaken holds that an episode of something else is never overwritten.
-func TestImportIDTaken(t *testing.T) {
+func TestImportIDTaken(t *testing.T) { // C6, C10
 	m := openMemory(t, 4)
 	key := loci.PointID(chatlog.Key("talk", &chatlog.Message{ID: "b"}))
 	m.recordEpisode(key, "mine")
@@ -303,7 +303,7 @@ func TestImportIDTaken(t *testing.T) {
 	wantCode(t, err, loci.ErrConflict)
 }
 
-func TestImportRefused(t *testing.T) {
+func TestImportRefused(t *testing.T) { // C11, C12
 	m := openMemory(t, 4)
 	ctx, dir := t.Context(), t.TempDir()
 	file := filepath.Join(dir, "talk.jsonl")
@@ -391,7 +391,7 @@ func longWords() string { return strings.Repeat(" and the tide", 50) }
 
 // TestImportInterrupted holds that an import that fails says what it has kept, and that
 // another one completes it as if nothing had happened.
-func TestImportInterrupted(t *testing.T) {
+func TestImportInterrupted(t *testing.T) { // C13
 	if testing.Short() {
 		t.Skip("thousands of messages, one at a time")
 	}
@@ -424,7 +424,7 @@ func TestImportInterrupted(t *testing.T) {
 
 // TestImportProgress holds that the bytes are told, and that they end at the file's
 // length.
-func TestImportProgress(t *testing.T) {
+func TestImportProgress(t *testing.T) { // C17
 	m := openMemory(t, 4)
 	file := filepath.Join(t.TempDir(), "talk.jsonl")
 	text := manyLines(importBatch+1, "")
@@ -446,7 +446,7 @@ func TestImportProgress(t *testing.T) {
 	}
 }
 
-func TestImportVectors(t *testing.T) {
+func TestImportVectors(t *testing.T) { // C15
 	m := openEmbedding(t, 8)
 	text := line("talk", "a", "tide", T) + line("talk", "b", "ferry", T)
 	if got := m.importsText(text); got.Pending != 2 || len(m.fake.Calls()) != 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestImportPipe holds that a pipe that nobody writes to is refused and not waited for.
-func TestImportPipe(t *testing.T) {
+func TestImportPipe(t *testing.T) { // C11
 	m := openMemory(t, 4)
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
