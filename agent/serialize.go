@@ -22,6 +22,8 @@ type Summary struct {
 	Relations  int64 `json:"relations"`
 	Vectors    int64 `json:"vectors"`
 	Bytes      int64 `json:"bytes"`
+
+	created int64 // when the file says that it was made
 }
 
 func summaryOf(s *agentfile.Summary, revision int64) *Summary {
@@ -127,6 +129,7 @@ func (m *AgentMemory) serialize(ctx context.Context, op string, w io.Writer, kin
 		}
 		done, err := c.w.Close()
 		sum = summaryOf(&done, tx.Revision())
+		sum.created = c.created
 		return err
 	})
 	return sum, closing(ctx, work, err)
@@ -142,19 +145,21 @@ func closing(ctx, work context.Context, err error) error {
 
 // copier writes points as they are in a snapshot of the store.
 type copier struct {
-	ctx    context.Context
-	tx     *store.ReadTx
-	row    *store.AgentMemory
-	w      *agentfile.Writer
-	kinds  [3]bool // those that the file holds
-	now    int64
-	keep   int64
-	space  int64 // 0: there is none any more
-	copied int   // records, to look at the context now and then
+	ctx   context.Context
+	tx    *store.ReadTx
+	row   *store.AgentMemory
+	w     *agentfile.Writer
+	kinds [3]bool // those that the file holds
+	now   int64
+	// created is when the file says that it was made.
+	created int64
+	keep    int64
+	space   int64 // 0: there is none any more
+	copied  int   // records, to look at the context now and then
 }
 
 func (m *AgentMemory) copier(ctx context.Context, tx *store.ReadTx, row *store.AgentMemory, w io.Writer, kinds []store.Kind, whole bool) (*copier, error) {
-	c := &copier{ctx: ctx, tx: tx, row: row, now: m.link.Clock()}
+	c := &copier{ctx: ctx, tx: tx, row: row, now: m.link.Clock(), created: m.link.Now().UnixMicro()}
 	policy, err := policyOf(row)
 	if err != nil {
 		return nil, err
@@ -169,7 +174,7 @@ func (m *AgentMemory) copier(ctx context.Context, tx *store.ReadTx, row *store.A
 	}
 	h := &agentfile.Header{
 		Namespace: m.namespace, Scope: m.scope, Dimension: row.Dimension, Space: row.Space,
-		CreatedAt: m.link.Now().UnixMicro(), Clock: c.now,
+		CreatedAt: c.created, Clock: c.now,
 	}
 	for _, k := range kinds {
 		c.kinds[k-store.KindFact] = true

@@ -200,7 +200,6 @@ func (d *snapshotDir) write(ctx context.Context, op string, version int64) (info
 	}()
 	kinds := pointKinds()
 	buffered := bufio.NewWriterSize(&hookedWriter{d.fs, f}, 1<<20)
-	created := d.m.link.Now().UnixMicro()
 	sum, err := d.m.serialize(ctx, op, buffered, kinds[:], true)
 	if err != nil {
 		return info, err
@@ -212,7 +211,7 @@ func (d *snapshotDir) write(ctx context.Context, op string, version int64) (info
 		return info, errs.Wrap(errs.IO, err, "snapshot %d could not be written", version)
 	}
 	return SnapshotInfo{
-		Version: version, CreatedAtUS: created, Bytes: sum.Bytes, Facts: sum.Facts, Episodes: sum.Episodes,
+		Version: version, CreatedAtUS: sum.created, Bytes: sum.Bytes, Facts: sum.Facts, Episodes: sum.Episodes,
 		Procedures: sum.Procedures, Versions: sum.Versions, Relations: sum.Relations, Vectors: sum.Vectors, OK: true,
 	}, nil
 }

@@ -59,6 +59,18 @@ func fileOf(m *AgentMemory, version int64) string {
 	return filepath.Join(m.link.Directory(), filesDir, folderName(m.namespace), folderName(m.scope), snapshotName(version))
 }
 
+// TestSnapshotIsWhatIsListed holds that a snapshot is listed as it was told, its time
+// too, by a clock that does not stand still.
+func TestSnapshotIsWhatIsListed(t *testing.T) {
+	db := must[*loci.DB](t)(loci.Open(t.Context(), t.TempDir(), nil))
+	defer db.Close()
+	m := must[*AgentMemory](t)(Open(t.Context(), db, Config{Dimension: 4}))
+	taken := takeSnapshot(t, m).SnapshotInfo
+	if listed := snapshotsOf(t, m); len(listed) != 1 || listed[0] != taken {
+		t.Errorf("taken as %+v, listed as %+v", taken, listed)
+	}
+}
+
 func TestSnapshotAndRestore(t *testing.T) { // N1
 	m := openMemory(t, 4)
 	furnish(t, m)
