@@ -108,5 +108,13 @@ func (l engineLink) Sweep(ctx context.Context) (int64, error) { return l.e.sweep
 // SweepSoon implements link.Store.
 func (l engineLink) SweepSoon() { l.e.sweeps.soon() }
 
+// Backlog implements link.Store.
+func (l engineLink) Backlog() int64 {
+	if ix := l.e.usableIndex(); ix != nil {
+		return ix.Stats().TailDocs
+	}
+	return 0
+}
+
 // Staging implements link.Store.
 func (l engineLink) Staging(place int64, on bool) { l.e.sweeps.stagePlace(place, on) }

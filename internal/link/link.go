@@ -67,6 +67,9 @@ type Store interface {
 	Sweep(ctx context.Context) (int64, error)
 	// SweepSoon has the background do that.
 	SweepSoon()
+	// Backlog is the number of records that the index holds in memory alone, until the
+	// background has written them to its files.
+	Backlog() int64
 	// Staging says that a place is being filled, so that nobody empties it, or that
 	// it no longer is.
 	Staging(place int64, on bool)
