@@ -51,17 +51,7 @@ type AgentMemory struct {
 // ErrConflict; without a dimension and anything to take it from it is
 // ErrValidation.
 func Open(ctx context.Context, db *loci.DB, cfg Config) (*AgentMemory, error) {
-	const op = "agent.open"
-	m, err := handle(db, cfg)
-	if err != nil {
-		return nil, errs.WithOp(op, err)
-	}
-	leave, err := m.link.Enter(op)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	return m, errs.WithOp(op, m.open(ctx, cfg, openMaking))
+	return openAs(ctx, db, cfg, openMaking)
 }
 
 // OpenLazy is Open for a memory that may be made later: where there is none, reads
@@ -69,33 +59,13 @@ func Open(ctx context.Context, db *loci.DB, cfg Config) (*AgentMemory, error) {
 // stored was found right. So it asks for no dimension, which only storing needs;
 // Dimension is 0 as long as nothing says what it will be.
 func OpenLazy(ctx context.Context, db *loci.DB, cfg Config) (*AgentMemory, error) {
-	const op = "agent.open"
-	m, err := handle(db, cfg)
-	if err != nil {
-		return nil, errs.WithOp(op, err)
-	}
-	leave, err := m.link.Enter(op)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	return m, errs.WithOp(op, m.open(ctx, cfg, openLazily))
+	return openAs(ctx, db, cfg, openLazily)
 }
 
 // OpenExisting is Open for a memory that there is; one that there is not is
 // ErrNotFound.
 func OpenExisting(ctx context.Context, db *loci.DB, cfg Config) (*AgentMemory, error) {
-	const op = "agent.open"
-	m, err := handle(db, cfg)
-	if err != nil {
-		return nil, errs.WithOp(op, err)
-	}
-	leave, err := m.link.Enter(op)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	return m, errs.WithOp(op, m.open(ctx, cfg, openThere))
+	return openAs(ctx, db, cfg, openThere)
 }
 
 // opening says what to do about a memory that is not there.
@@ -106,6 +76,24 @@ const (
 	openThere                 // refuse
 	openLazily                // leave it to the first write
 )
+
+// openAs opens a memory; how says what becomes of one that is not there.
+func openAs(ctx context.Context, db *loci.DB, cfg Config, how opening) (*AgentMemory, error) {
+	const op = "agent.open"
+	m, err := handle(db, cfg)
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	leave, err := m.link.Enter(op)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := m.open(ctx, cfg, how); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	return m, nil
+}
 
 // handle checks the configuration.
 func handle(db *loci.DB, cfg Config) (*AgentMemory, error) {
