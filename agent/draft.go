@@ -150,7 +150,7 @@ func checkMetadata(field string, m loci.Metadata) (stored []byte, attributes []i
 func attributesOf(metadata []byte) []index.Attribute {
 	members, err := meta.Scan(metadata)
 	if err != nil || len(members) == 0 {
-		return nil
+		return nil // what cannot be read is damage, which the deep check tells of
 	}
 	return meta.Attributes(members)
 }

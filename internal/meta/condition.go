@@ -65,7 +65,7 @@ func Conditions(field string, conditions []Condition) ([]index.Condition, error)
 			return nil, errs.Invalid(at+".value", "is required")
 		}
 		if len(raw) > 0 {
-			if err := CheckValue(raw); err != nil {
+			if err := checkValue(raw); err != nil {
 				return nil, errs.Invalid(at+".value", "%s", err)
 			}
 		}
@@ -82,7 +82,7 @@ func Conditions(field string, conditions []Condition) ([]index.Condition, error)
 			if raw[0] != '[' {
 				return nil, errs.Invalid(at+".value", "must be an array of scalars")
 			}
-			for _, element := range Elements(raw) {
+			for _, element := range elements(raw) {
 				v := Scalar(element)
 				if v.Type == index.TypeOther {
 					return nil, errs.Invalid(at+".value", "must be an array of scalars")
@@ -104,8 +104,8 @@ func Conditions(field string, conditions []Condition) ([]index.Condition, error)
 	return out, nil
 }
 
-// CheckValue checks one JSON value as strictly as an object is checked.
-func CheckValue(raw []byte) error {
+// checkValue checks one JSON value as strictly as an object is checked.
+func checkValue(raw []byte) error {
 	wrapped := make([]byte, 0, len(raw)+6)
 	wrapped = append(append(append(wrapped, `{"v":`...), raw...), '}')
 	members, err := Scan(wrapped)

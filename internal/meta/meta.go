@@ -478,7 +478,7 @@ func EqualValues(a, b []byte) bool {
 		y, errY := Scan(b)
 		return errX == nil && errY == nil && equalMembers(x, y)
 	case '[':
-		x, y := Elements(a), Elements(b)
+		x, y := elements(a), elements(b)
 		if len(x) != len(y) {
 			return false
 		}
@@ -492,8 +492,8 @@ func EqualValues(a, b []byte) bool {
 	return false
 }
 
-// Elements splits a valid JSON array.
-func Elements(raw []byte) [][]byte {
+// elements splits a valid JSON array.
+func elements(raw []byte) [][]byte {
 	s := scanner{text: raw, at: 1}
 	var out [][]byte
 	for {
