@@ -190,7 +190,7 @@ func (s *EpisodicMemory) importFrom(ctx context.Context, r io.Reader, size int64
 	in := &countedReader{ctx: ctx, r: r}
 	format, rest, err := chatlog.Detect(in, chatlog.Format(req.Format))
 	if err != nil {
-		return nil, errs.WithOp(op, err)
+		return nil, errs.WithOp(op, ended(ctx, err))
 	}
 	im := &importer{s: s, req: &req, source: string(format), threads: map[string]threadState{}}
 	im.report.DryRun = req.DryRun
@@ -220,10 +220,19 @@ func (s *EpisodicMemory) importFrom(ctx context.Context, r io.Reader, size int64
 		err = im.flush(ctx)
 	}
 	if err != nil {
-		return nil, errs.WithOp(op, im.interrupted(err))
+		return nil, errs.WithOp(op, im.interrupted(ended(ctx, err)))
 	}
 	progress()
 	return &loci.Receipt[ImportReport]{Value: im.finish(&read), Revision: im.revision}, nil
+}
+
+// ended is the error of an import whose context ended while it read: to what parses
+// the file that is a file that cannot be read.
+func ended(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil && errors.Is(err, cause) {
+		return errs.Wrap(errs.Canceled, cause, "the context ended first")
+	}
+	return err
 }
 
 // countedReader counts what is read, and reads no more once its context has ended.

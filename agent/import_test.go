@@ -422,6 +422,30 @@ func TestImportInterrupted(t *testing.T) { // C13
 	}
 }
 
+// TestImportEnded holds that a context that ends while the file is read is told as
+// that, and not as a file that cannot be read.
+func TestImportEnded(t *testing.T) { // C13
+	text := manyLines(importBatch+40, longWords())
+	for at, kept := range map[int]int64{0: 0, 10: 0, len(text) - 1: importBatch} {
+		m := openMemory(t, 4)
+		ctx, stop := context.WithCancel(t.Context())
+		r := io.MultiReader(strings.NewReader(text[:at]), stopping{stop}, strings.NewReader(text[at:]))
+		_, err := m.episodes.ImportFrom(ctx, r, ImportRequest{})
+		e := wantCode(t, err, loci.ErrCanceled)
+		if got := m.episodeCount(); got != kept || kept > 0 != strings.Contains(e.Message, fmt.Sprintf("after %d messages", kept)) {
+			t.Errorf("ended at byte %d, %d are kept, and the error is %v", at, got, err)
+		}
+	}
+}
+
+// stopping is a reader that ends a context, and has nothing to read.
+type stopping struct{ stop func() }
+
+func (s stopping) Read([]byte) (int, error) {
+	s.stop()
+	return 0, io.EOF
+}
+
 // TestImportProgress holds that the bytes are told, and that they end at the file's
 // length.
 func TestImportProgress(t *testing.T) { // C17
