@@ -164,23 +164,24 @@ func (r *agentRun) snapshots(_ *loci.DB, memory *agent.AgentMemory) error {
 	return err
 }
 
-// watchHeap watches what the heap holds until the function it gives is called, which
-// gives the most it was above the beginning, in MiB.
+// watchHeap watches what the live heap holds until the function it gives is called,
+// which gives the most it was above the beginning, in MiB. Garbage does not count: how
+// much of it there may be is the process's setting.
 func watchHeap() (top func() float64) {
+	live := func() uint64 {
+		sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
 	runtime.GC()
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	idle := sample[0].Value.Uint64()
-	quit := make(chan struct{})
-	var most uint64
+	idle, quit := live(), make(chan struct{})
+	most := idle
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			metrics.Read(sample)
-			most = max(most, sample[0].Value.Uint64())
+			most = max(most, live())
 			select {
 			case <-quit:
 				return
@@ -189,8 +190,9 @@ func watchHeap() (top func() float64) {
 		}
 	})
 	return func() float64 {
+		runtime.GC() // what is held at the end counts too
 		close(quit)
 		watching.Wait()
-		return float64(most-min(most, idle)) / (1 << 20)
+		return float64(max(most, live())-idle) / (1 << 20)
 	}
 }

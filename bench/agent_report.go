@@ -39,7 +39,7 @@ type FactQueryReport struct {
 type SnapshotsReport struct {
 	Facts           int     `json:"facts"`
 	SnapshotSeconds float64 `json:"snapshot_s"`
-	SnapshotMB      float64 `json:"snapshot_heap_mb"` // above the heap before, at most
+	SnapshotMB      float64 `json:"snapshot_heap_mb"` // live heap above that before, at most
 	RestoreSeconds  float64 `json:"restore_s"`
 	RestoreMB       float64 `json:"restore_heap_mb"`
 }
@@ -94,7 +94,7 @@ func (r *AgentReport) WriteText(w io.Writer) error {
 		table(&b, rows)
 	}
 	if s := r.Snapshots; s != nil {
-		fmt.Fprintf(&b, "\nsnapshot of %d facts %.2f s, heap +%.0f MB; restore %.2f s, heap +%.0f MB\n",
+		fmt.Fprintf(&b, "\nsnapshot of %d facts %.2f s, live heap +%.0f MB; restore %.2f s, live heap +%.0f MB\n",
 			s.Facts, s.SnapshotSeconds, s.SnapshotMB, s.RestoreSeconds, s.RestoreMB)
 	}
 	if x := r.Expiry; x != nil {
