@@ -76,7 +76,10 @@ func (s *points) DeserializeFrom(ctx context.Context, req FileRequest) (*loci.Re
 		return nil, errs.WithOp(op, errs.Wrap(errs.IO, err, "the file could not be opened"))
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+	switch st, err := f.Stat(); {
+	case err == nil && st.IsDir():
+		return nil, errs.WithOp(op, errs.Invalid("path", "must name a file, not a folder"))
+	case err != nil || !st.Mode().IsRegular():
 		return s.Deserialize(ctx, f) // it cannot be read twice
 	}
 	out, err := s.m.replacing(ctx, op, func(work context.Context) (*loci.Receipt[Restored], error) {

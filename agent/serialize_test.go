@@ -465,6 +465,8 @@ func TestSerializeFiles(t *testing.T) {
 	if after, err := os.Stat(path); err != nil || after.Size() != st.Size() {
 		t.Errorf("the file changed: %v %v", after, err)
 	}
+	_, err = m.facts.DeserializeFrom(ctx, FileRequest{filepath.Dir(path)})
+	wantField(t, err, loci.ErrValidation, "path")
 	_, err = m.facts.DeserializeFrom(ctx, FileRequest{path + "x"})
 	wantField(t, err, loci.ErrNotFound, "path")
 	for _, s := range wholeKinds(m.AgentMemory) {
