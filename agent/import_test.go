@@ -432,7 +432,8 @@ func TestImportEnded(t *testing.T) { // C13
 		r := io.MultiReader(strings.NewReader(text[:at]), stopping{stop}, strings.NewReader(text[at:]))
 		_, err := m.episodes.ImportFrom(ctx, r, ImportRequest{})
 		e := wantCode(t, err, loci.ErrCanceled)
-		if got := m.episodeCount(); got != kept || kept > 0 != strings.Contains(e.Message, fmt.Sprintf("after %d messages", kept)) {
+		if got := m.episodeCount(); got != kept || !strings.Contains(e.Message, "the context ended first") ||
+			kept > 0 != strings.Contains(e.Message, fmt.Sprintf("after %d messages", kept)) {
 			t.Errorf("ended at byte %d, %d are kept, and the error is %v", at, got, err)
 		}
 	}
