@@ -107,7 +107,8 @@ func (s *EmbeddingStore) Spaces(ctx context.Context) ([]EmbeddingSpace, error) {
 }
 
 // DeleteSpace deletes a space with its vectors, and unbinds its embedder; false
-// when there was none. The namespaces' switches stay.
+// when there was none. The namespaces' switches stay. One in which an agent memory
+// has points is ErrConflict.
 func (s *EmbeddingStore) DeleteSpace(ctx context.Context, space string) (*Receipt[bool], error) {
 	const op = "embeddings.delete_space"
 	e := s.eng
@@ -125,6 +126,9 @@ func (s *EmbeddingStore) DeleteSpace(ctx context.Context, space string) (*Receip
 		if sp, err = tx.Space(space); err != nil || sp == nil {
 			return err
 		}
+		if err := unused(tx, space); err != nil {
+			return err
+		}
 		return tx.DropSpace(sp.ID)
 	})
 	if err != nil {
@@ -135,6 +139,31 @@ func (s *EmbeddingStore) DeleteSpace(ctx context.Context, space string) (*Receip
 		e.goTask(func() { e.removeVectors([]int64{sp.ID}) })
 	}
 	return &Receipt[bool]{Value: sp != nil, Revision: revision}, nil
+}
+
+// unused says why a space cannot be deleted: an agent memory's vectors are of it, and
+// those that callers gave would be lost for ever.
+func unused(tx *store.WriteTx, space string) error {
+	memories, err := tx.AgentMemories()
+	if err != nil {
+		return err
+	}
+	for _, m := range memories {
+		if m.Space != space {
+			continue
+		}
+		for _, place := range m.Places {
+			points, err := tx.PointsFrom(place, 0, 1)
+			if err != nil {
+				return err
+			}
+			if len(points) > 0 {
+				return &errs.Error{Code: errs.Conflict, Field: "space",
+					Message: "is that of an agent memory that holds points, whose vectors would be lost: clear it first"}
+			}
+		}
+	}
+	return nil
 }
 
 // removeBatch is how many vectors of a deleted space one operation removes.

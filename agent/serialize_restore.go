@@ -200,7 +200,11 @@ func (a *arrival) stage(ctx context.Context) error {
 		if _, err := a.space(tx, row); err != nil {
 			return err
 		}
-		a.remake = a.header.Space != row.Space && a.m.link.HasEmbedder(row.Space)
+		makes, err := a.m.link.MakesVectors(tx, row.Space, row.Namespace)
+		if err != nil {
+			return err
+		}
+		a.remake = makes && a.header.Space != row.Space
 		for _, k := range a.want.kinds {
 			i := k - store.KindFact
 			if a.staged[i], err = tx.StagePlace(row, k); err != nil {
