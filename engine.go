@@ -203,7 +203,7 @@ func (e *engine) shut() error {
 		errIndex = errs.Wrap(errs.Index, h.Close(), "the index could not be written out")
 	}
 	if e.store != nil {
-		errStore = errors.Join(e.keepClock(), e.store.Close())
+		errStore = errors.Join(e.keepClock(context.Background()), e.store.Close())
 	}
 	return errors.Join(errExtensions, errIndex, errStore, errs.Wrap(errs.IO, e.lock.Release(), "the lock could not be released"))
 }

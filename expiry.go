@@ -210,16 +210,20 @@ func (e *engine) emptyPlaces(ctx context.Context) error {
 	return err
 }
 
-// keepClock stores the life clock where something depends on it.
-func (e *engine) keepClock() error {
+// keepClock stores the life clock where there is an agent memory, which goes by it.
+func (e *engine) keepClock(ctx context.Context) error {
 	if e.store == nil {
 		return nil
 	}
-	counts := e.store.Counters().Counts
-	if counts[store.KindFact]+counts[store.KindEpisode]+counts[store.KindProcedure] == 0 {
-		return nil
+	var memories []*store.AgentMemory
+	err := e.read(ctx, func(tx *store.ReadTx) (err error) {
+		memories, err = tx.AgentMemories()
+		return err
+	})
+	if err != nil || len(memories) == 0 {
+		return err
 	}
-	_, err := e.write(context.Background(), func(tx *store.WriteTx) error {
+	_, err = e.write(ctx, func(tx *store.WriteTx) error {
 		tx.KeepClock()
 		return nil
 	})

@@ -106,6 +106,7 @@ func (a *adversary) learnRevisions(o *tenant) {
 			s, _ := a.get(o, r, nil)
 			if s == nil {
 				a.rt.Fatalf("%v is not there", r)
+				return
 			}
 			p.revision = s.Revision
 		}

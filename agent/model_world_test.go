@@ -160,16 +160,7 @@ func (a *adversary) open(open func(dir string) (*loci.DB, error)) {
 		a.ok(err)
 		o.facts, o.episodes, o.procedures = o.Semantic(), o.Episodic(), o.Procedural()
 	}
-	if !a.anything() {
-		// Nothing depends on the clock, so a store that closes does not write for it.
-		a.life = min(a.life, max(a.wall, a.tenants[0].link.Clock()))
-	}
 	a.tick()
-}
-
-// anything says whether there is a live point anywhere.
-func (a *adversary) anything() bool {
-	return slices.ContainsFunc(a.tenants, func(o *tenant) bool { return len(o.n.points) > 0 })
 }
 
 // tick tells the models the time, which the store must agree with.
@@ -362,11 +353,8 @@ func (a *adversary) elsewhere(open func(dir string) (*loci.DB, error)) {
 
 func (a *adversary) backup() {
 	a.rt.Helper()
-	// The copy's clock is that of the last commit.
-	_, err := a.tenants[0].SetPolicy(a.ctx(), a.tenants[0].n.policy)
-	a.ok(err)
 	target := filepath.Join(a.root, fmt.Sprint("backup ", a.stores))
-	_, err = a.db.Backup(a.ctx(), target)
+	_, err := a.db.Backup(a.ctx(), target)
 	a.ok(err)
 	a.elsewhere(func(dir string) (*loci.DB, error) { return loci.Restore(a.ctx(), target, dir, quiet(a.clock)) })
 }
