@@ -264,7 +264,7 @@ type VectorQuery struct {
 type VectorHit struct {
 	ID     int64
 	Kind   Kind
-	Thread int64 // as in Document
+	Thread int64 // as in Document; 0 where Certain was asked for
 	// Score is the cosine by the scanned form: exact for EncodingF32, off by some
 	// thousandths for EncodingSQ8, whose best have to be scored again.
 	Score float32

@@ -64,7 +64,6 @@ func (v *view) Nearest(q index.VectorQuery, f index.Filter) (res index.VectorRes
 		if res.Hits, res.Rest, err = n.certain(); err != nil {
 			return index.VectorResult{}, err
 		}
-		n.fillThreads(res.Hits)
 		return res, nil
 	}
 	slices.SortFunc(n.top.heap, func(a, b vecHit) int {
@@ -77,17 +76,12 @@ func (v *view) Nearest(q index.VectorQuery, f index.Filter) (res index.VectorRes
 	for i, h := range n.top.heap {
 		res.Hits[i] = index.VectorHit{ID: h.id, Kind: h.kind, Score: h.score}
 	}
-	n.fillThreads(res.Hits)
-	return res, nil
-}
-
-// fillThreads fills in where the records of hits stand.
-func (n *nearest) fillThreads(hits []index.VectorHit) {
-	for i := range hits {
-		if p, doc, ok := n.text.kind(hits[i].Kind).locate(hits[i].ID); ok {
-			hits[i].Thread = p.thread(doc)
+	for i, h := range res.Hits {
+		if p, doc, ok := s.kind(h.Kind).locate(h.ID); ok {
+			res.Hits[i].Thread = p.thread(doc)
 		}
 	}
+	return res, nil
 }
 
 func (n *nearest) release() {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/vec"
 )
 
 // noneLeft is below every cosine.
@@ -28,11 +29,19 @@ type sureTop struct {
 
 	perScale float32 // how far off a score is, for each unit of its row's scale
 	plus     float32 // and whatever its scale
-	fine     float32 // the same for each unit of scale, once q is not taken by its codes
+
+	// What q's codes leave of q, as codes of its own, and how far off scores are that
+	// take it in.
+	codes        []int8
+	scale        float32
+	finePerScale float32
+	finePlus     float32
+	left         []float32
 }
 
 // mayHit is a row that may be among the best.
 type mayHit struct {
+	score float32
 	upper float32 // the most that its cosine can be
 	row   uint32
 	run   *run
@@ -49,18 +58,33 @@ func (t *sureTop) reset(q *index.VectorQuery, codes []int8, scale float32) {
 		return
 	}
 	t.lows, t.may, t.full = t.lows[:0], t.may[:0], 4*t.k+1024
-	var sum, off float64
+	n := len(q.Values)
+	t.left, t.codes = slices.Grow(t.left[:0], n)[:n], slices.Grow(t.codes[:0], n)[:n]
+	var sum float64
 	for i, x := range q.Values {
 		sum += math.Abs(float64(x))
-		d := float64(x) - float64(codes[i])*float64(scale)
-		off += d * d
+		t.left[i] = x - float32(codes[i])*scale
 	}
-	off = math.Sqrt(off)
+	t.scale = vec.Quantize(t.codes, t.left)
+	off := length(t.left)
+	for i := range t.left {
+		t.left[i] -= float32(t.codes[i]) * t.scale
+	}
+	rest := length(t.left)
 	// A row's codes stand for a vector of a length of 1 and half a scale for each
 	// number at most.
-	t.fine = float32(sum / 2)
-	t.perScale = float32(sum/2 + off*math.Sqrt(float64(len(q.Values)))/2)
-	t.plus = float32(off) + rounding(len(q.Values))
+	most := math.Sqrt(float64(n)) / 2
+	t.perScale, t.plus = float32(sum/2+off*most), float32(off)+rounding(n)
+	t.finePerScale, t.finePlus = float32(sum/2+rest*most), float32(rest)+rounding(n)
+}
+
+// length is that of a vector.
+func length(v []float32) float64 {
+	var sum float64
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	return math.Sqrt(sum)
 }
 
 func (t *sureTop) release() {
@@ -94,7 +118,7 @@ func (t *sureTop) add(r *run, row uint32, score float32) {
 		return
 	}
 	t.low(score - slack)
-	if t.may = append(t.may, mayHit{score + slack, row, r}); len(t.may) >= t.full {
+	if t.may = append(t.may, mayHit{score, score + slack, row, r}); len(t.may) >= t.full {
 		floor := t.floor()
 		t.may = slices.DeleteFunc(t.may, func(h mayHit) bool { return h.upper < floor })
 		t.full = max(t.full, 2*len(t.may))
@@ -152,8 +176,8 @@ func (s *scanner) offerSure(r *run, from, n uint32) {
 }
 
 // certain gives the rows that may be among the best, best first, ties by ascending
-// id, and what no other one's cosine is above. Those that the scan has left are scored
-// anew with the query as it is, not by its codes, which leaves fewer of them.
+// id, and what no other one's cosine is above. To the scores of those that the scan
+// has left is added what the query's codes have left out, which leaves fewer of them.
 func (n *nearest) certain() (hits []index.VectorHit, rest float32, err error) {
 	t := &n.sure
 	floor := t.floor()
@@ -165,7 +189,7 @@ func (n *nearest) certain() (hits []index.VectorHit, rest float32, err error) {
 			continue
 		}
 		hit := index.VectorHit{ID: h.run.ids[h.row], Kind: h.run.kind.key.kind}
-		if hit.Score, hit.Slack, err = n.refined(h.run, h.row); err != nil {
+		if hit.Score, hit.Slack, err = n.refined(&h); err != nil {
 			return nil, 0, err
 		}
 		t.low(hit.Score - hit.Slack)
@@ -183,23 +207,18 @@ func (n *nearest) certain() (hits []index.VectorHit, rest float32, err error) {
 	return hits, rest, nil
 }
 
-// refined scores a row with the query as it is.
-func (n *nearest) refined(r *run, row uint32) (score, slack float32, err error) {
+// refined is the score of a row with all of the query in it, and how far off it may
+// be.
+func (n *nearest) refined(h *mayHit) (score, slack float32, err error) {
+	r := h.run
 	if r.form.encoding == index.EncodingF32 {
-		if err := n.gather(r, []uint32{row}); err != nil {
-			return 0, 0, err
-		}
-		return n.scores[0], rounding(int(r.form.dim)), nil
+		return h.score, rounding(int(r.form.dim)), nil
 	}
-	data, err := r.read(row, row+1)
+	data, err := r.read(h.row, h.row+1)
 	if err != nil {
 		return 0, 0, err
 	}
-	var sum float64
-	codes := codesOf(data)[:len(n.values)]
-	for i, x := range n.values {
-		sum += float64(x) * float64(codes[i])
-	}
-	scale := r.scales[row]
-	return float32(sum * float64(scale)), n.sure.fine*scale + rounding(int(r.form.dim)), nil
+	t, scale := &n.sure, r.scales[h.row]
+	more := float32(vec.DotInt8(t.codes, codesOf(data)[:len(t.codes)])) * scale * t.scale
+	return h.score + more, t.finePerScale*scale + t.finePlus, nil
 }
