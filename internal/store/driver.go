@@ -90,7 +90,7 @@ var sqliteDialect = dialect{
 	settings: "PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF; PRAGMA synchronous=FULL; " +
 		"PRAGMA fullfsync=ON; ",
 	writerSettings:   "PRAGMA journal_mode=WAL; PRAGMA cache_size=-65536; PRAGMA journal_size_limit=67108864",
-	readerSettings:   "PRAGMA cache_size=-8192; PRAGMA query_only=ON",
+	readerSettings:   "PRAGMA cache_size=-16384; PRAGMA query_only=ON",
 	application:      "PRAGMA application_id",
 	version:          "PRAGMA user_version",
 	tables:           "SELECT count(*) FROM sqlite_master",
