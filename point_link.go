@@ -116,5 +116,13 @@ func (l engineLink) Backlog() int64 {
 	return 0
 }
 
+// FlushIndex implements link.Store.
+func (l engineLink) FlushIndex() error {
+	if ix := l.e.usableIndex(); ix != nil {
+		return errs.Wrap(errs.Index, ix.Flush(), "the index could not be written out")
+	}
+	return nil
+}
+
 // Staging implements link.Store.
 func (l engineLink) Staging(place int64, on bool) { l.e.sweeps.stagePlace(place, on) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"time"
 
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/agentfile"
@@ -283,12 +282,10 @@ func (a *arrival) fill(ctx context.Context, r io.Reader) error {
 	var err error
 	for l := range loads {
 		if err == nil {
-			if err = a.keepUp(ctx); err == nil {
-				err = a.write(ctx, l)
-			}
-			if err != nil {
+			if err = a.write(ctx, l); err != nil {
 				stop()
 			}
+			a.keepUp()
 		}
 	}
 	stop()
@@ -298,26 +295,16 @@ func (a *arrival) fill(ctx context.Context, r io.Reader) error {
 	return failed
 }
 
-const (
-	// mostBehind is how many records the index may hold in memory alone before the
-	// next batch is written: it takes them faster than it writes them to its files.
-	mostBehind = 15_000
-	// patience bounds the wait, since memory is only a wish.
-	patience = 30 * time.Second
-)
+// mostBehind is how many records the index may hold in memory alone. It takes them
+// faster than it writes them to its files, where left to itself.
+const mostBehind = 4000
 
-// keepUp waits until the index has written enough of what it was given to its files.
-func (a *arrival) keepUp(ctx context.Context) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for waited := time.Duration(0); a.m.link.Backlog() > mostBehind && waited < patience; waited += 10 * time.Millisecond {
-		select {
-		case <-ctx.Done():
-			return errs.Wrap(errs.Canceled, ctx.Err(), "the context ended while the index caught up")
-		case <-tick.C:
-		}
+// keepUp has the index write what it was given to its files. Where that fails it does so
+// in its own time, as ever.
+func (a *arrival) keepUp() {
+	if a.m.link.Backlog() > mostBehind {
+		_ = a.m.link.FlushIndex()
 	}
-	return nil
 }
 
 // read reads the file and gives its records in batches. All is checked again, since

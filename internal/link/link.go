@@ -67,9 +67,10 @@ type Store interface {
 	Sweep(ctx context.Context) (int64, error)
 	// SweepSoon has the background do that.
 	SweepSoon()
-	// Backlog is the number of records that the index holds in memory alone, until the
-	// background has written them to its files.
+	// Backlog is the number of records that the index holds in memory alone.
 	Backlog() int64
+	// FlushIndex has the index write those to its files, now and not in its own time.
+	FlushIndex() error
 	// Staging says that a place is being filled, so that nobody empties it, or that
 	// it no longer is.
 	Staging(place int64, on bool)
