@@ -11,10 +11,12 @@ import (
 )
 
 // benchFacts opens a memory of n facts with random vectors of 384 numbers.
-func benchFacts(b *testing.B, n int) *SemanticMemory { return benchExpiring(b, n, nil, nil) }
+func benchFacts(b *testing.B, n int) *SemanticMemory {
+	return benchExpiring(b, n, nil, func(int) *uint64 { return nil })
+}
 
 // benchExpiring is benchFacts with a clock and with facts that expire.
-func benchExpiring(b *testing.B, n int, clock func() time.Time, ttl *uint64) *SemanticMemory {
+func benchExpiring(b *testing.B, n int, clock func() time.Time, ttl func(i int) *uint64) *SemanticMemory {
 	b.Helper()
 	db, err := loci.Open(b.Context(), b.TempDir(), &loci.Options{NoBackgroundEmbedding: true, WaitForIndex: true, Clock: clock})
 	if err != nil {
@@ -31,7 +33,7 @@ func benchExpiring(b *testing.B, n int, clock func() time.Time, ttl *uint64) *Se
 		for j := i; j < min(i+1000, n); j++ {
 			in := FactInput{Content: fmt.Sprintf("fact %d of the harbour, measured in week %d", j, r.IntN(5000))}
 			in.ID, in.Embedding = loci.PointID(j), benchVector(r)
-			in.TTLSeconds = ttl
+			in.TTLSeconds = ttl(j)
 			in.Metadata = fmt.Appendf(nil, `{"ten":%d,"hundred":%d,"thousand":%d}`, r.IntN(10), r.IntN(100), r.IntN(1000))
 			batch = append(batch, in)
 		}
@@ -100,11 +102,17 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-// BenchmarkSweep removes expired facts; an operation is one fact.
+// BenchmarkSweep removes expired facts, one in ten of all; an operation is one that is
+// removed.
 func BenchmarkSweep(b *testing.B) {
 	var ahead atomic.Int64
 	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	s := benchExpiring(b, b.N, clock, new(uint64(3600)))
+	s := benchExpiring(b, 10*b.N, clock, func(i int) *uint64 {
+		if i%10 > 0 {
+			return new(uint64(1 << 40))
+		}
+		return new(uint64(3600))
+	})
 	ahead.Store(int64(2 * time.Hour))
 	b.ReportAllocs()
 	b.ResetTimer()
