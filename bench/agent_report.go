@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -64,20 +63,14 @@ type ExpiryReadReport struct {
 
 // WriteJSON writes the report as one JSON document.
 func (r *AgentReport) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return writeJSON(w, r)
 }
 
 // WriteText writes the report as aligned tables.
 func (r *AgentReport) WriteText(w io.Writer) error {
 	var b strings.Builder
-	commit := r.Machine.Commit
-	if commit == "" {
-		commit = "unknown"
-	}
-	fmt.Fprintf(&b, "machine  %s, %d cores, %s/%s, %s, commit %s\nseed     %d\n",
-		r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Machine.Arch, r.Machine.Go, commit, r.Seed)
+	r.Machine.write(&b)
+	fmt.Fprintf(&b, "seed     %d\n", r.Seed)
 	if r.Single != nil {
 		fmt.Fprintf(&b, "\nstored   singly p50 %s, p95 %s; a bare commit p50 %s, p95 %s\n",
 			duration(r.Single.P50), duration(r.Single.P95), duration(r.Commit.P50), duration(r.Commit.P95))

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -25,20 +24,14 @@ type ContextReport struct {
 
 // WriteJSON writes the report as one JSON document.
 func (r *ContextReport) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return writeJSON(w, r)
 }
 
 // WriteText writes the report as aligned tables.
 func (r *ContextReport) WriteText(w io.Writer) error {
 	var b strings.Builder
-	commit := r.Machine.Commit
-	if commit == "" {
-		commit = "unknown"
-	}
-	fmt.Fprintf(&b, "machine  %s, %d cores, %s/%s, %s, commit %s\nseed     %d\n",
-		r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Machine.Arch, r.Machine.Go, commit, r.Seed)
+	r.Machine.write(&b)
+	fmt.Fprintf(&b, "seed     %d\n", r.Seed)
 	for _, write := range []func(*strings.Builder){r.writeWindows, r.writeRandom, r.writeSessions, r.writeRecall} {
 		write(&b)
 	}

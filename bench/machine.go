@@ -2,6 +2,8 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -18,6 +20,11 @@ type Machine struct {
 	Arch     string `json:"arch"`
 	Go       string `json:"go"`
 	Commit   string `json:"commit"` // "" when the build does not know
+}
+
+// write writes a line of text.
+func (m *Machine) write(b *strings.Builder) {
+	fmt.Fprintf(b, "machine  %s, %d cores, %s/%s, %s, commit %s\n", m.CPU, m.Cores, m.OS, m.Arch, m.Go, cmp.Or(m.Commit, "unknown"))
 }
 
 func thisMachine() Machine {

@@ -68,19 +68,13 @@ type DiskReport struct {
 
 // WriteJSON writes the report as one JSON document.
 func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return writeJSON(w, r)
 }
 
 // WriteText writes the report as aligned tables.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	commit := r.Machine.Commit
-	if commit == "" {
-		commit = "unknown"
-	}
-	fmt.Fprintf(&b, "machine  %s, %d cores, %s/%s, %s, commit %s\n", r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Machine.Arch, r.Machine.Go, commit)
+	r.Machine.write(&b)
 	fmt.Fprintf(&b, "corpus   %d records, seed %d", r.Records, r.Seed)
 	if r.Bytes > 0 {
 		fmt.Fprintf(&b, ", %.1f MB of text", float64(r.Bytes)/1e6)
@@ -203,4 +197,11 @@ func duration(us float64) string {
 	default:
 		return fmt.Sprintf("%.0f ms", us/1000)
 	}
+}
+
+// writeJSON writes a report as one JSON document.
+func writeJSON(w io.Writer, report any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(report)
 }
