@@ -2,7 +2,7 @@
 
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
-FUZZTIME    ?= 4s
+FUZZTIME    ?= 3s
 BENCHFLAGS  ?= --records 100000
 PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 

@@ -396,6 +396,9 @@ func TestExportDamagedAgents(t *testing.T) {
 // TestTransferAgentsProperty takes memories after random histories through a file and
 // holds that they are the same to the letter.
 func TestTransferAgentsProperty(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, and much to do")
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		db, err := Open(t.Context(), t.TempDir(), nil)
 		if err != nil {

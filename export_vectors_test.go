@@ -117,6 +117,9 @@ func TestImportVectorsRemapped(t *testing.T) {
 }
 
 func TestImportVectorsRefuses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, and much to do")
+	}
 	const header = `{"format":"loci-export","version":2,"revision":9}` + "\n"
 	const space = `{"setting":"embedding_space","space":"v","model":"m","dimension":1,"encoding":"f32"}` + "\n"
 	const memory = `{"kind":"memory","id":"3","judgment":"a"}` + "\n"

@@ -156,6 +156,9 @@ func TestKillTransfer(t *testing.T) {
 // TestTransferProperty takes stores after random histories through a file, and
 // through a snapshot, and holds that they are the same to the letter.
 func TestTransferProperty(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, and much to do")
+	}
 	words := rapid.SampledFrom([]string{"a", "b", "灯塔", "Tide", "é\u0301", "x<y&z", "line\nbreak", "\u2028", "\\u0041"})
 	rapid.Check(t, func(rt *rapid.T) {
 		folder, err := os.MkdirTemp(t.TempDir(), "p")
@@ -317,6 +320,9 @@ func TestImportBesideWriters(t *testing.T) {
 // import, for every N: all of it is there afterwards or nothing, also for those
 // that write meanwhile, and the store opens again.
 func TestImportEveryFailure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("has one goroutine, and much to do")
+	}
 	header, body := exported(t, mixed(t), nil)
 	for _, c := range []struct {
 		name   string
@@ -326,9 +332,6 @@ func TestImportEveryFailure(t *testing.T) {
 	}{{"once", faultvfs.Any, faultvfs.ErrIO, false}, {"disk full", faultvfs.Write | faultvfs.Truncate, faultvfs.ErrDiskFull, true}} {
 		fs := faultvfs.Register("import-" + c.name)
 		step := int64(1)
-		if testing.Short() {
-			step = 5
-		}
 		for n := int64(1); ; n += step {
 			dir := t.TempDir()
 			opts := &Options{WaitForIndex: true, store: store.Options{VFS: fs.Name()}}
