@@ -331,8 +331,7 @@ func TestImportEveryFailure(t *testing.T) {
 		goesOn bool
 	}{{"once", faultvfs.Any, faultvfs.ErrIO, false}, {"disk full", faultvfs.Write | faultvfs.Truncate, faultvfs.ErrDiskFull, true}} {
 		fs := faultvfs.Register("import-" + c.name)
-		step := int64(1)
-		for n := int64(1); ; n += step {
+		for n := int64(1); ; n++ {
 			dir := t.TempDir()
 			opts := &Options{WaitForIndex: true, store: store.Options{VFS: fs.Name()}}
 			db := must[*DB](t)(Open(t.Context(), dir, opts))
