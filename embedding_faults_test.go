@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -420,10 +418,7 @@ func TestCheckpointOfVectorsOnly(t *testing.T) {
 	flush()
 	check := func(when string, want ...int64) {
 		t.Helper()
-		image := filepath.Join(t.TempDir(), "image")
-		if err := os.CopyFS(image, os.DirFS(dir)); err != nil {
-			t.Fatal(err)
-		}
+		image := copyOpenDir(t, dir)
 		again := openQuiet(t, image)
 		defer again.Close()
 		if p := again.RebuildProgress(); p.Total != 0 {

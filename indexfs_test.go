@@ -2,6 +2,7 @@ package loci
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -182,6 +183,43 @@ func copyDir(t testing.TB, from string) string {
 		t.Fatal(err)
 	}
 	return to
+}
+
+// copyOpenDir copies the folder of an open store to which nobody writes, as a
+// crash would leave it. The store's background may still write and remove files
+// of its own, so a copy counts only if the folder was the same before and after.
+func copyOpenDir(t testing.TB, from string) string {
+	t.Helper()
+	listing := func() (files []string, err error) {
+		err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil {
+				files = append(files, fmt.Sprint(path, info.Size(), info.ModTime().UnixNano()))
+			}
+			return err
+		})
+		return files, err
+	}
+	for {
+		before, err := listing()
+		var after []string
+		to := t.TempDir()
+		if err == nil {
+			err = os.CopyFS(to, os.DirFS(from))
+		}
+		if err == nil {
+			after, err = listing()
+		}
+		switch {
+		case err == nil && slices.Equal(before, after):
+			return to
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			t.Fatal(err)
+		}
+	}
 }
 
 // indexFiles lists the index's files below a data directory.

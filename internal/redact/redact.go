@@ -13,6 +13,9 @@ const (
 // whole, wherever they stand. "[...]" stands in their place. The result is valid
 // UTF-8.
 func Hide(message string, secrets, texts []string) string {
+	// Broken bytes go first, everywhere: taken out afterwards they would let what
+	// they part come together.
+	message, secrets, texts = whole(message), wholes(secrets), wholes(texts)
 	hidden := make([]bool, len(message))
 	cover := func(part string) {
 		for from := 0; part != ""; {
@@ -53,5 +56,16 @@ func Hide(message string, secrets, texts []string) string {
 			out.WriteString("[...]")
 		}
 	}
-	return strings.ToValidUTF8(out.String(), "")
+	return whole(out.String()) // a run may begin or end within a character
+}
+
+// whole leaves out what is not UTF-8.
+func whole(s string) string { return strings.ToValidUTF8(s, "") }
+
+func wholes(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = whole(s)
+	}
+	return out
 }

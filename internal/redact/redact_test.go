@@ -17,9 +17,12 @@ func TestHide(t *testing.T) {
 		{"near 阿青: no", "near [...]: no"},
 		{"key sk-1: no", "key [...]: no"},
 		{"twice 阿青阿青", "twice [...]"},
+		{"\x9d\x92Her sis\xffter's blood", "[...]"},
+		{"青aaa\xffaaa青, 青\x9d\x92aaaaaa青", "[...], [...]"},
+		{"key s\xffk-1", "key [...]"},
 		{"", ""},
 	} {
-		if got := Hide(c.message, []string{"sk-1", ""}, []string{text, "阿青", "no", ""}); got != c.want {
+		if got := Hide(c.message, []string{"sk-1", ""}, []string{text, "阿青", "no", "", "青aaaaaa青"}); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
