@@ -41,6 +41,9 @@ type Spec struct {
 	Idempotent  bool // doing it twice is doing it once
 	Destructive bool // may remove what was stored
 	LongRunning bool // may take minutes; reports progress
+	// Admin is about the store as a whole, or about files of its machine: a caller
+	// with limited access needs more than grants for it.
+	Admin bool
 }
 
 // Operation is one row of the table.
@@ -131,6 +134,9 @@ func (o *Operation) CheckPartial(raw []byte) error {
 func (o *Operation) Call(ctx context.Context, db *loci.DB, raw []byte) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, o.failed(err)
+	}
+	if o.Admin && !loci.AccessFrom(ctx).IsAdmin() {
+		return nil, o.failed(errs.New(errs.Forbidden, "needs a token with admin"))
 	}
 	res, err := o.call(ctx, db, raw)
 	if err != nil {
