@@ -2,17 +2,36 @@
 
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
+CYCLONEDX   ?= github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0
+GORELEASER  ?= github.com/goreleaser/goreleaser/v2@v2.12.5
 FUZZTIME    ?= 3s
 BENCHFLAGS  ?= --records 100000
 PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: all build test race purego generated fuzz-short lint fmt vet staticcheck cross bench cover demo clean
+.PHONY: all build packaged sbom snapshot test race purego generated fuzz-short lint fmt vet staticcheck cross bench cover demo clean
 
 all: lint test build
 
 ## build: the command line program, without cgo
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/loci ./cmd/loci
+
+## packaged: the manual pages and completions that packages bring along
+packaged: build
+	rm -rf bin/packaged && mkdir -p bin/packaged/completions
+	bin/loci --quiet man bin/packaged/man
+	bin/loci completion bash > bin/packaged/completions/loci.bash
+	bin/loci completion zsh > bin/packaged/completions/_loci
+	bin/loci completion fish > bin/packaged/completions/loci.fish
+	bin/loci completion powershell > bin/packaged/completions/loci.ps1
+
+## sbom: what the binary is made of, as bin/loci.cdx.json
+sbom: build
+	$(GO) run $(CYCLONEDX) bin -json -licenses -output bin/loci.cdx.json bin/loci
+
+## snapshot: the archives and packages of a release, in dist, without publishing
+snapshot:
+	$(GO) run $(GORELEASER) release --snapshot --clean
 
 ## test: what CI runs of the tests
 test:
@@ -69,4 +88,4 @@ demo:
 	$(GO) run ./cmd/loci demo
 
 clean:
-	rm -rf bin coverage.out
+	rm -rf bin dist coverage.out

@@ -46,8 +46,11 @@ func version() cli.Version {
 		v.Version = m
 	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
+		switch s.Key {
+		case "vcs.revision":
 			v.Revision = s.Value
+		case "vcs.time":
+			v.Time = s.Value
 		}
 	}
 	return v

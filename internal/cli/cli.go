@@ -46,6 +46,7 @@ type Deps struct {
 type Version struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"` // of the source
+	Time     string `json:"time,omitempty"`     // of that revision, RFC 3339
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
@@ -153,7 +154,7 @@ offline and without set-up.
 	a.addWatch(root)
 	a.addSwitches(root)
 	for _, cmd := range append([]*cobra.Command{
-		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(),
+		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(), a.manCommand(),
 	}, a.transferCommands()...) {
 		cmd.GroupID = groupTools
 		root.AddCommand(cmd)
