@@ -9,7 +9,7 @@ import (
 // arguments alone, which is what makes them easy to fuzz and to reuse.
 var pureDirs = []string{
 	"internal/text", "internal/rank", "internal/vec", "internal/graph", "internal/render", "internal/lifecycle", "internal/note",
-	"internal/redact", "internal/chatlog", "internal/meta", "internal/valid", "internal/agentfile", "internal/agentpolicy",
+	"internal/redact", "internal/mark", "internal/chatlog", "internal/meta", "internal/valid", "internal/agentfile", "internal/agentpolicy",
 }
 
 // ioPackages do I/O, carry a context or hold the process's state. An entry
