@@ -3,7 +3,7 @@
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
 CYCLONEDX   ?= github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0
-GORELEASER  ?= github.com/goreleaser/goreleaser/v2@v2.12.5
+GORELEASER  ?= github.com/goreleaser/goreleaser/v2@v2.18.2
 FUZZTIME    ?= 3s
 BENCHFLAGS  ?= --records 100000
 PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
@@ -26,8 +26,8 @@ packaged: build
 	bin/loci completion powershell > bin/packaged/completions/loci.ps1
 
 ## sbom: what the binary is made of, as bin/loci.cdx.json
-sbom: build
-	$(GO) run $(CYCLONEDX) bin -json -licenses -output bin/loci.cdx.json bin/loci
+sbom:
+	$(GO) run $(CYCLONEDX) app -json -licenses -main cmd/loci -output bin/loci.cdx.json .
 
 ## snapshot: the archives and packages of a release, in dist, without publishing
 snapshot:
