@@ -52,7 +52,7 @@ func episodeOps() []*Operation {
 			AgentMake
 			agent.ImportRequest
 		}) (*loci.Receipt[agent.ImportReport], error) {
-			in.Progress = progressOf(ctx)
+			in.Progress = ProgressFrom(ctx)
 			return makeMemory(ctx, db, in.AgentMake, nil, episodes, in.ImportRequest, (*agent.EpisodicMemory).Import)
 		}),
 		Define(Spec{

@@ -230,7 +230,7 @@ func embeddingOps() []*Operation {
 				return nil, err
 			}
 			opts := in.EmbeddingSyncOptions
-			opts.Progress = progressOf(ctx)
+			opts.Progress = ProgressFrom(ctx)
 			return db.Embeddings().Sync(ctx, space, opts)
 		}),
 		Define(Spec{

@@ -90,7 +90,7 @@ func noteOps() []*Operation {
 			Idempotent:  true, Destructive: true, LongRunning: true,
 			Covers: []string{"NoteStore.SyncDir"},
 		}, func(ctx context.Context, db *loci.DB, in SyncNotes) (*loci.Receipt[loci.SyncReport], error) {
-			in.Progress = progressOf(ctx)
+			in.Progress = ProgressFrom(ctx)
 			return db.Notes().SyncDir(ctx, namespaceOr(in.Namespace), in.SyncOptions)
 		}),
 		Define(Spec{

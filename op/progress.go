@@ -13,8 +13,8 @@ func WithProgress(ctx context.Context, f ProgressFunc) context.Context {
 	return context.WithValue(ctx, progressKey{}, f)
 }
 
-// progressOf is the context's progress function, or nil.
-func progressOf(ctx context.Context) ProgressFunc {
+// ProgressFrom is the context's progress function, or nil.
+func ProgressFrom(ctx context.Context) ProgressFunc {
 	f, _ := ctx.Value(progressKey{}).(ProgressFunc)
 	return f
 }

@@ -67,7 +67,7 @@ func storeOps() []*Operation {
 			LongRunning: true,
 			Covers:      []string{"DB.Backup"},
 		}, func(ctx context.Context, db *loci.DB, in BackupTarget) (*loci.BackupReport, error) {
-			return db.Backup(ctx, in.Target, progressOf(ctx))
+			return db.Backup(ctx, in.Target, ProgressFrom(ctx))
 		}),
 	}
 }
@@ -77,7 +77,7 @@ const progressEvery = 100 * time.Millisecond
 
 // rebuild runs a rebuild and, when someone wants to know, watches it.
 func rebuild(ctx context.Context, db *loci.DB, _ Nothing) (*loci.HealthReport, error) {
-	report := progressOf(ctx)
+	report := ProgressFrom(ctx)
 	if report == nil {
 		return db.RebuildIndexes(ctx)
 	}
