@@ -3,7 +3,7 @@
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
 CYCLONEDX   ?= github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0
-GORELEASER  ?= github.com/goreleaser/goreleaser/v2@v2.18.2
+GORELEASER  ?= github.com/goreleaser/goreleaser/v2@v2.17.0
 FUZZTIME    ?= 3s
 BENCHFLAGS  ?= --records 100000
 PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
