@@ -70,7 +70,7 @@ and that embedder alone. Your own memories are not touched.`,
 	f.StringVar(&opts.Dir, "keep", "", "make the store in this `directory` and leave it there for the next run")
 	f.StringSliceVar(&phases, "phases", nil, "what to measure, separated by commas: "+strings.Join(names, ", ")+" (default all)")
 
-	cmd.AddCommand(benchContextCommand(a), benchAgentCommand(a), &cobra.Command{
+	cmd.AddCommand(benchContextCommand(a), benchAgentCommand(a), benchSurfacesCommand(a), surfacesChildCommand(), surfacesWriterCommand(a), &cobra.Command{
 		Use:    "first-answer DIRECTORY QUERY",
 		Short:  "Open a store, search once and tell how long it took",
 		Hidden: true,
