@@ -27,6 +27,9 @@ func (l engineLink) Enter(op string) (func(), error) {
 	return l.e.gate.leave, nil
 }
 
+// Announce implements link.Store.
+func (l engineLink) Announce(e *store.Endpoint) error { return l.e.lock.Announce(e) }
+
 // Now implements link.Store.
 func (l engineLink) Now() time.Time { return l.e.clock() }
 

@@ -35,6 +35,9 @@ type Store interface {
 	IndexFailed()
 	// Directory is the data directory.
 	Directory() string
+	// Announce puts into the lock file where this process serves others; nil takes
+	// it out again.
+	Announce(e *store.Endpoint) error
 	// Clock is the time that expiry is judged by, in UTC microseconds. It never goes
 	// back.
 	Clock() int64

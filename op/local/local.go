@@ -12,14 +12,10 @@ package local
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/loci-memory/loci"
-	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/op"
 )
 
@@ -78,79 +74,3 @@ func Attached(ctx context.Context) bool {
 	on, _ := ctx.Value(attachedKey{}).(bool)
 	return on
 }
-
-// Memory is a data directory in use by this process, which holds it or is
-// attached to the process that does. It is an op.Caller and safe for use by
-// several goroutines.
-type Memory struct {
-	db      *loci.DB
-	caller  op.Caller
-	release func() error
-	once    sync.Once
-	err     error
-}
-
-// Open opens the data directory dir, or attaches to the process that holds it.
-// opts may be nil. The error is loci.ErrLocked when the directory is held by a
-// process that does not serve, or whose version is another.
-func Open(ctx context.Context, dir string, opts *Options) (*Memory, error) {
-	o := opts.orDefault()
-	deadline := time.Now().Add(o.Wait)
-	pause := 10 * time.Millisecond
-	for {
-		db, err := o.OpenStore(ctx, dir, o.Store)
-		if err == nil {
-			caller, release, err := o.Hold(context.WithoutCancel(ctx), db)
-			if err != nil {
-				return nil, errors.Join(err, db.Close())
-			}
-			return &Memory{db: db, caller: caller, release: release}, nil
-		}
-		if !errors.Is(err, loci.ErrLocked) || time.Now().Add(pause).After(deadline) {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errs.Wrap(errs.Canceled, ctx.Err(), "stopped while another process held the data directory")
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, 200*time.Millisecond)
-	}
-}
-
-// Call runs an operation, here or in the process that holds the store. It
-// implements op.Caller.
-func (m *Memory) Call(ctx context.Context, name string, raw []byte) (json.RawMessage, error) {
-	return m.caller.Call(ctx, name, raw)
-}
-
-// Holds says whether this process holds the store now. Of an attached memory
-// that changes when it takes over.
-func (m *Memory) Holds() bool { return m.db != nil }
-
-// DB is the store itself while this process holds it, nil while it is attached.
-// It belongs to the memory: do not close it.
-func (m *Memory) DB() *loci.DB { return m.db }
-
-// Close lets go of the memory. A holder first answers the calls of attached
-// processes that are running. Closing twice is fine.
-func (m *Memory) Close() error {
-	m.once.Do(func() { m.err = errors.Join(m.release(), m.db.Close()) })
-	return m.err
-}
-
-// Dial attaches to the process that holds the data directory dir, and never
-// opens it. The error is loci.ErrNotFound when nobody serves it. opts may be nil.
-func Dial(ctx context.Context, dir string, opts *Options) (*Memory, error) {
-	return nil, errs.New(errs.NotFound, "nobody serves %s", dir)
-}
-
-// Server serves an open store to other processes of this user.
-type Server struct{}
-
-// Serve lets other processes attach to db, which this process holds, until the
-// server is closed; close it before db. opts may be nil.
-func Serve(db *loci.DB, opts *Options) (*Server, error) { return &Server{}, nil }
-
-// Close ends serving: it takes no more calls and waits for those that run.
-func (s *Server) Close() error { return nil }
