@@ -26,6 +26,9 @@ func (db *DB) Backup(ctx context.Context, target string, progress ...func(done, 
 		return nil, err
 	}
 	defer db.eng.gate.leave()
+	if err := needAdmin(ctx, "", "a backup"); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	if target == "" {
 		return nil, errs.WithOp(op, errs.Invalid("target", "must not be empty: name a new file"))
 	}

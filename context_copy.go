@@ -17,7 +17,7 @@ import (
 func (l engineLink) CopyOf(ctx context.Context, namespace string, kind store.Kind, id int64) (out *link.Copy, err error) {
 	err = l.e.read(ctx, func(tx *store.ReadTx) error {
 		r, err := tx.RecordOf(kind, id)
-		if err != nil || r == nil || r.Head().Namespace != namespace {
+		if err != nil || r == nil || r.Head().Namespace != namespace || !AccessFrom(ctx).Reads(namespace, r.Head().Scope) {
 			return err
 		}
 		if hidden, err := l.e.hiddenPoint(tx, r); err != nil || hidden {
@@ -99,7 +99,7 @@ func chunkSource(c *store.Chunk) string {
 // compare a question with a text.
 func (l engineLink) Similar(ctx context.Context, p *store.Page, limit int) (found []link.Scored, ok bool, err error) {
 	plan, err := (&SearchRequest{Query: "similar", Kinds: []Kind{KindPage}, NoText: true,
-		Filter: ReadFilter{Namespace: &p.Namespace, Scopes: []string{p.Scope}}}).plan()
+		Filter: ReadFilter{Namespace: &p.Namespace, Scopes: []string{p.Scope}}}).plan(ctx)
 	if err != nil {
 		return nil, false, err
 	}

@@ -30,6 +30,26 @@ func (l engineLink) Enter(op string) (func(), error) {
 // Announce implements link.Store.
 func (l engineLink) Announce(e *store.Endpoint) error { return l.e.lock.Announce(e) }
 
+// MayRead implements link.Store.
+func (l engineLink) MayRead(ctx context.Context, field, namespace, scope string) error {
+	return mayRead(ctx, field, namespace, scope)
+}
+
+// MayWrite implements link.Store.
+func (l engineLink) MayWrite(ctx context.Context, field, namespace, scope string) error {
+	return mayWrite(ctx, field, namespace, scope)
+}
+
+// MayReadAll implements link.Store.
+func (l engineLink) MayReadAll(ctx context.Context, namespace string) error {
+	return mayReadAll(ctx, namespace)
+}
+
+// MayWriteAll implements link.Store.
+func (l engineLink) MayWriteAll(ctx context.Context, namespace string) error {
+	return mayWriteAll(ctx, namespace)
+}
+
 // Now implements link.Store.
 func (l engineLink) Now() time.Time { return l.e.clock() }
 

@@ -55,6 +55,9 @@ func (s *EmbeddingStore) RegisterEmbedder(ctx context.Context, space string, emb
 		return err
 	}
 	defer s.eng.gate.leave()
+	if err := needAdmin(ctx, "", "an embedder"); err != nil {
+		return errs.WithOp(op, err)
+	}
 	return errs.WithOp(op, s.register(ctx, space, embedder, opts))
 }
 
@@ -184,6 +187,9 @@ func (s *EmbeddingStore) EmbedderSpace(ctx context.Context, space string) (*Embe
 		return nil, err
 	}
 	defer s.eng.gate.leave()
+	if err := needAdmin(ctx, "", "a space of vectors"); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	var out *EmbeddingSpace
 	err := s.eng.read(ctx, func(tx *store.ReadTx) error {
 		sp, err := tx.Space(space)

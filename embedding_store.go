@@ -66,6 +66,9 @@ func (s *EmbeddingStore) RegisterSpace(ctx context.Context, space EmbeddingSpace
 	}
 	defer s.eng.gate.leave()
 	wanted, err := space.check()
+	if err == nil {
+		err = needAdmin(ctx, "", "a space of vectors")
+	}
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -92,6 +95,9 @@ func (s *EmbeddingStore) Spaces(ctx context.Context) ([]EmbeddingSpace, error) {
 		return nil, err
 	}
 	defer s.eng.gate.leave()
+	if err := needAdmin(ctx, "", "the list of spaces"); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	out := []EmbeddingSpace{}
 	err := s.eng.read(ctx, func(tx *store.ReadTx) error {
 		spaces, err := tx.Spaces()
@@ -117,6 +123,9 @@ func (s *EmbeddingStore) DeleteSpace(ctx context.Context, space string) (*Receip
 	}
 	defer e.gate.leave()
 	if err := valid.Label("space", space, MaxNamespaceBytes); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	if err := needAdmin(ctx, "", "a space of vectors"); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	e.embedders.admin.Lock()
@@ -205,6 +214,9 @@ func (s *EmbeddingStore) switchOf(ctx context.Context, op, namespace string, tie
 	if err := checkTier(op == "embeddings.namespace_vectorization", tier, namespace); err != nil {
 		return false, errs.WithOp(op, err)
 	}
+	if err := mayReadAll(ctx, namespace); err != nil {
+		return false, errs.WithOp(op, err)
+	}
 	err = s.eng.read(ctx, func(tx *store.ReadTx) error {
 		set, err := readSwitches(tx, namespace)
 		on = set[tier.number()]
@@ -243,6 +255,9 @@ func (s *EmbeddingStore) setSwitch(ctx context.Context, op, namespace string, ti
 	if err := checkTier(op == "embeddings.set_namespace_vectorization", tier, namespace); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
+	if err := mayWriteAll(ctx, namespace); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	revision, err := s.eng.write(ctx, func(tx *store.WriteTx) error {
 		set, err := readSwitches(tx, namespace)
 		if err != nil || set[tier.number()] == enabled {
@@ -266,6 +281,9 @@ func (s *EmbeddingStore) DefaultSpace(ctx context.Context, namespace string) (na
 	}
 	defer s.eng.gate.leave()
 	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
+		return "", errs.WithOp(op, err)
+	}
+	if err := mayReadAll(ctx, namespace); err != nil {
 		return "", errs.WithOp(op, err)
 	}
 	err = s.eng.read(ctx, func(tx *store.ReadTx) error {
@@ -293,6 +311,9 @@ func (s *EmbeddingStore) SetDefaultSpace(ctx context.Context, namespace, space s
 		if err := valid.Label("space", space, MaxNamespaceBytes); err != nil {
 			return nil, errs.WithOp(op, err)
 		}
+	}
+	if err := needAdmin(ctx, "", "a space of vectors"); err != nil {
+		return nil, errs.WithOp(op, err)
 	}
 	revision, err := s.eng.write(ctx, func(tx *store.WriteTx) error { return setDefaultSpace(tx, namespace, space) })
 	if err != nil {
@@ -388,6 +409,9 @@ func (s *EmbeddingStore) VectorReady(ctx context.Context, namespace, space strin
 	if err := checkTier(false, tier, namespace); err != nil {
 		return false, errs.WithOp(op, err)
 	}
+	if err := mayReadAll(ctx, namespace); err != nil {
+		return false, errs.WithOp(op, err)
+	}
 	err = s.eng.read(ctx, func(tx *store.ReadTx) error {
 		sp, err := tx.Space(space)
 		if err != nil || sp == nil {
@@ -410,6 +434,9 @@ func (s *EmbeddingStore) Status(ctx context.Context, namespace, space string) ([
 	}
 	defer s.eng.gate.leave()
 	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	if err := mayReadAll(ctx, namespace); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	var out []TierStatus

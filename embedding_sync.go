@@ -54,6 +54,11 @@ func (s *EmbeddingStore) Sync(ctx context.Context, space string, opts EmbeddingS
 		if err := valid.Label("namespace", *plan.namespace, MaxNamespaceBytes); err != nil {
 			return nil, errs.WithOp(op, err)
 		}
+		if err := mayWriteAll(ctx, *plan.namespace); err != nil {
+			return nil, errs.WithOp(op, err)
+		}
+	} else if err := needAdmin(ctx, "namespace", "a sync without a namespace"); err != nil {
+		return nil, errs.WithOp(op, err)
 	}
 	b := e.embedderOf(space)
 	if b == nil {

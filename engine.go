@@ -225,12 +225,12 @@ func (e *engine) enter(op string) error {
 
 // write runs one operation of the store's writer.
 func (e *engine) write(ctx context.Context, fn func(*store.WriteTx) error) (int64, error) {
-	return e.store.Write(ctx, fn)
+	return e.store.Write(ctx, restricted(ctx, fn))
 }
 
 // writeMany is write for an operation that deletes very many records.
 func (e *engine) writeMany(ctx context.Context, fn func(*store.WriteTx) error) (int64, error) {
-	return e.store.WriteMany(ctx, fn)
+	return e.store.WriteMany(ctx, restricted(ctx, fn))
 }
 
 // read runs fn with a snapshot of the truth.

@@ -173,6 +173,11 @@ func (db *DB) Export(ctx context.Context, w io.Writer, opts *ExportOptions) (*Ex
 		if err := valid.Label("namespace", *opts.Namespace, MaxNamespaceBytes); err != nil {
 			return nil, errs.WithOp(op, err)
 		}
+		if err := mayReadAll(ctx, *opts.Namespace); err != nil {
+			return nil, errs.WithOp(op, err)
+		}
+	} else if err := needAdmin(ctx, "namespace", "an export without a namespace"); err != nil {
+		return nil, errs.WithOp(op, err)
 	}
 	x := &exporter{buf: bufio.NewWriterSize(w, 1<<16), opts: opts, agents: exportAgents{now: e.lifeNow()}}
 	x.enc = jsonLines(x)

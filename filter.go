@@ -1,6 +1,7 @@
 package loci
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -25,8 +26,9 @@ type readFilter struct {
 	where        []index.Condition
 }
 
-// check validates the filter; field goes before the names of its fields.
-func (f *ReadFilter) check(field string) (*readFilter, error) {
+// check validates the filter and refuses one that names what ctx's access may not
+// read; field goes before the names of its fields.
+func (f *ReadFilter) check(ctx context.Context, field string) (*readFilter, error) {
 	out := &readFilter{Filter: store.Filter{Namespace: DefaultNamespace, Scopes: []string{PublicScope}}}
 	if f.Namespace != nil {
 		if err := valid.Label(field+"namespace", *f.Namespace, MaxNamespaceBytes); err != nil {
@@ -81,7 +83,27 @@ func (f *ReadFilter) check(field string) (*readFilter, error) {
 		}
 		out.Thread = *f.Thread
 	}
-	return out, nil
+	return out, out.allowed(ctx, field, AccessFrom(ctx).Reads, "read")
+}
+
+// checkWrite is check for a filter of what is to be changed: all that it names must
+// be allowed to be.
+func (f *ReadFilter) checkWrite(ctx context.Context, field string) (*readFilter, error) {
+	out, err := f.check(ctx, field)
+	if err != nil {
+		return nil, err
+	}
+	return out, out.allowed(ctx, field, AccessFrom(ctx).Writes, "write")
+}
+
+// allowed refuses the first scope of the filter that access does not cover.
+func (f *readFilter) allowed(ctx context.Context, field string, covers func(namespace, scope string) bool, verb string) error {
+	for i, scope := range f.Scopes {
+		if !covers(f.Namespace, scope) {
+			return AccessFrom(ctx).refusal(field, fmt.Sprintf("scopes[%d]", i), f.Namespace, scope, verb)
+		}
+	}
+	return nil
 }
 
 // memories narrows the filter to memories; false when it covers none.

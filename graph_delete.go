@@ -1,6 +1,7 @@
 package loci
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,7 +22,7 @@ func (s *GraphStore) Delete(ctx context.Context, kind Kind, id ID, f ReadFilter)
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	filter, err := f.check("filter.")
+	filter, err := f.checkWrite(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -36,7 +37,7 @@ func (s *GraphStore) Delete(ctx context.Context, kind Kind, id ID, f ReadFilter)
 			return err
 		}
 		deleted = true
-		return tx.Delete(r.Head())
+		return deleteGraphRecord(tx, AccessFrom(ctx), r.Head())
 	})
 	if err != nil {
 		return nil, errs.WithOp(op, err)
@@ -58,7 +59,7 @@ func (s *GraphStore) DeleteByFilter(ctx context.Context, req DeleteRequest) (*Re
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := req.Filter.check("filter.")
+	filter, err := req.Filter.checkWrite(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -76,7 +77,7 @@ func (s *GraphStore) DeleteByFilter(ctx context.Context, req DeleteRequest) (*Re
 			found, n = append(found, ids), n+int64(len(ids))
 		}
 		if req.DryRun {
-			return staysBehind(tx, found[2], append(slices.Clone(found[0]), found[1]...))
+			return staysBehind(tx, AccessFrom(ctx), found[2], append(slices.Clone(found[0]), found[1]...))
 		}
 		return nil
 	})
@@ -101,7 +102,7 @@ func (s *GraphStore) DeleteByFilter(ctx context.Context, req DeleteRequest) (*Re
 				if r == nil || !narrowed.covers(r.Head()) {
 					continue
 				}
-				if err := tx.Delete(r.Head()); err != nil {
+				if err := deleteGraphRecord(tx, AccessFrom(ctx), r.Head()); err != nil {
 					return err
 				}
 				n++
@@ -113,6 +114,23 @@ func (s *GraphStore) DeleteByFilter(ctx context.Context, req DeleteRequest) (*Re
 		return nil, errs.WithOp(op, err)
 	}
 	return &Receipt[int64]{Value: n, Revision: revision}, nil
+}
+
+// deleteGraphRecord deletes a record. The conflict with what stands on an entity
+// does not name what the caller may not read.
+func deleteGraphRecord(tx *store.WriteTx, access *Access, r *store.Record) error {
+	err := tx.Delete(r)
+	if access == nil || errs.CodeOf(err) != errs.Conflict || r.Kind != store.KindEntity {
+		return err
+	}
+	_, by, refErr := tx.ReferenceTo(r.ID)
+	if refErr != nil {
+		return refErr
+	}
+	if ok, placeErr := readable(tx, access, by); placeErr != nil || ok {
+		return cmp.Or(placeErr, err)
+	}
+	return errs.New(errs.Conflict, "entity %d stands in %s: it stays as long as that does", r.ID, unseenReference)
 }
 
 // coveredIDs gives the ids of the records of a kind that the filter covers.
@@ -132,7 +150,7 @@ func coveredIDs(tx *store.ReadTx, filter *readFilter, kind store.Kind) (ids []in
 
 // staysBehind is the conflict of deleting entities while one of them is referred
 // to by something that does not go; nil when there is none.
-func staysBehind(tx *store.ReadTx, entities, going []int64) error {
+func staysBehind(tx *store.ReadTx, access *Access, entities, going []int64) error {
 	goes := make(map[int64]bool, len(going))
 	for _, id := range going {
 		goes[id] = true
@@ -144,10 +162,17 @@ func staysBehind(tx *store.ReadTx, entities, going []int64) error {
 				return err
 			}
 			for _, id := range ids {
-				if !goes[id] {
-					return &errs.Error{Code: errs.Conflict,
-						Message: fmt.Sprintf("entity %d is referred to by record %d, which the filter does not cover", entity, id)}
+				if goes[id] {
+					continue
 				}
+				what := fmt.Sprintf("record %d", id)
+				if ok, err := readable(tx, access, id); err != nil {
+					return err
+				} else if !ok {
+					what = unseenReference
+				}
+				return &errs.Error{Code: errs.Conflict,
+					Message: fmt.Sprintf("entity %d is referred to by %s, which the filter does not cover", entity, what)}
 			}
 		}
 	}

@@ -53,7 +53,7 @@ type eventDraft struct {
 }
 
 // draft checks a batch.
-func (b *GraphBatch) draft() (*graphDraft, error) {
+func (b *GraphBatch) draft(access *Access) (*graphDraft, error) {
 	if n := len(b.Entities) + len(b.Relations) + len(b.Events); n > MaxBatch {
 		return nil, errs.Invalid("", "the batch has %d records, at most %d are allowed", n, MaxBatch)
 	}
@@ -64,7 +64,7 @@ func (b *GraphBatch) draft() (*graphDraft, error) {
 	refs := map[string]bool{}
 	for i := range b.Entities {
 		e := &d.entities[i]
-		if err := e.fill(&b.Entities[i], fmt.Sprintf("entities[%d].", i)); err != nil {
+		if err := e.fill(access, &b.Entities[i], fmt.Sprintf("entities[%d].", i)); err != nil {
 			return nil, err
 		}
 		if e.ref == "" {
@@ -76,21 +76,21 @@ func (b *GraphBatch) draft() (*graphDraft, error) {
 		refs[e.ref] = true
 	}
 	for i := range b.Relations {
-		if err := d.relations[i].fill(&b.Relations[i], fmt.Sprintf("relations[%d].", i), refs); err != nil {
+		if err := d.relations[i].fill(access, &b.Relations[i], fmt.Sprintf("relations[%d].", i), refs); err != nil {
 			return nil, err
 		}
 	}
 	for i := range b.Events {
-		if err := d.events[i].fill(&b.Events[i], fmt.Sprintf("events[%d].", i), refs); err != nil {
+		if err := d.events[i].fill(access, &b.Events[i], fmt.Sprintf("events[%d].", i), refs); err != nil {
 			return nil, err
 		}
 	}
 	return d, nil
 }
 
-func (d *entityDraft) fill(in *EntityInput, field string) (err error) {
+func (d *entityDraft) fill(access *Access, in *EntityInput, field string) (err error) {
 	d.field = field
-	if d.recordDraft, err = in.RecordInput.draft(field); err != nil {
+	if d.recordDraft, err = in.RecordInput.draft(access, field); err != nil {
 		return err
 	}
 	if in.Ref != "" {
@@ -129,9 +129,9 @@ func (d *entityDraft) fill(in *EntityInput, field string) (err error) {
 	return validText(field+"summary", in.Summary)
 }
 
-func (d *relationDraft) fill(in *RelationInput, field string, refs map[string]bool) (err error) {
+func (d *relationDraft) fill(access *Access, in *RelationInput, field string, refs map[string]bool) (err error) {
 	d.field = field
-	if d.recordDraft, err = in.RecordInput.draft(field); err != nil {
+	if d.recordDraft, err = in.RecordInput.draft(access, field); err != nil {
 		return err
 	}
 	for _, end := range []struct {
@@ -153,9 +153,9 @@ func (d *relationDraft) fill(in *RelationInput, field string, refs map[string]bo
 	return validText(field+"reason", in.Reason)
 }
 
-func (d *eventDraft) fill(in *EventInput, field string, refs map[string]bool) (err error) {
+func (d *eventDraft) fill(access *Access, in *EventInput, field string, refs map[string]bool) (err error) {
 	d.field = field
-	if d.recordDraft, err = in.RecordInput.draft(field); err != nil {
+	if d.recordDraft, err = in.RecordInput.draft(access, field); err != nil {
 		return err
 	}
 	if d.name, d.key, err = validName(field+"name", in.Name, MaxNameBytes); err != nil {

@@ -31,7 +31,7 @@ func (s *GraphStore) Get(ctx context.Context, kind Kind, id ID, f ReadFilter) (a
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	filter, err := f.check("filter.")
+	filter, err := f.check(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -93,7 +93,7 @@ type candidate struct {
 }
 
 func (s *GraphStore) resolve(ctx context.Context, name string, f *ReadFilter, limit *int) ([]Entity, error) {
-	filter, err := f.check("filter.")
+	filter, err := f.check(ctx, "filter.")
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (s *GraphStore) Neighbors(ctx context.Context, id ID, f ReadFilter, limit *
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := f.check("filter.")
+	filter, err := f.check(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -287,7 +287,7 @@ func (s *GraphStore) EventsForEntity(ctx context.Context, id ID, f ReadFilter, l
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := f.check("filter.")
+	filter, err := f.check(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}

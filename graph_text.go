@@ -48,7 +48,7 @@ func (s *GraphStore) ImportText(ctx context.Context, in GraphText) (*Receipt[Gra
 		}
 	}
 	record := RecordInput{Namespace: in.Namespace, Scope: in.Scope, Tags: in.Tags}
-	if _, err := record.draft(""); err != nil {
+	if _, err := record.draft(AccessFrom(ctx), ""); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	var result Receipt[GraphTextResult]

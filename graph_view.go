@@ -226,7 +226,7 @@ func (e *engine) viewGraph(ctx context.Context, f ReadFilter, o GraphOptions, fn
 	if !ok {
 		return errs.Invalid("direction", "must be out, in or both")
 	}
-	filter, err := f.check("filter.")
+	filter, err := f.check(ctx, "filter.")
 	if err != nil {
 		return err
 	}

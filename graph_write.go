@@ -33,11 +33,11 @@ func (s *GraphStore) ApplyBatch(ctx context.Context, batch GraphBatch) (*Receipt
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	draft, err := batch.draft()
+	draft, err := batch.draft(AccessFrom(ctx))
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	w := &graphWriter{eng: s.eng, now: s.eng.clock().UnixMicro()}
+	w := &graphWriter{eng: s.eng, access: AccessFrom(ctx), now: s.eng.clock().UnixMicro()}
 	revision, err := s.eng.write(ctx, func(tx *store.WriteTx) error { return w.apply(tx, draft) })
 	if err != nil {
 		return nil, errs.WithOp(op, err)
@@ -51,9 +51,10 @@ func (s *GraphStore) ApplyBatch(ctx context.Context, batch GraphBatch) (*Receipt
 
 // graphWriter writes one batch.
 type graphWriter struct {
-	eng *engine
-	now int64
-	tx  *store.WriteTx
+	eng    *engine
+	access *Access
+	now    int64
+	tx     *store.WriteTx
 
 	refs    map[string]int64
 	places  map[int64]place
@@ -207,7 +208,7 @@ func (w *graphWriter) entity(d *entityDraft) (*store.Entity, error) {
 		if err != nil {
 			return nil, err
 		}
-		if old == nil || d.namespace != "" && d.namespace != old.Namespace {
+		if old = seen(w.access, old); old == nil || d.namespace != "" && d.namespace != old.Namespace {
 			return nil, noSuch(KindEntity, d.id)
 		}
 		e := &store.Entity{
@@ -280,8 +281,13 @@ func (w *graphWriter) updateEntity(d *entityDraft, old, e *store.Entity) error {
 			return err
 		}
 		if kind != 0 {
-			return &errs.Error{Code: errs.Conflict, Field: "scope",
-				Message: fmt.Sprintf("cannot change while the entity is referred to, as by %s %d", kindOf(kind), by)}
+			what := fmt.Sprintf("%s %d", kindOf(kind), by)
+			if ok, err := readable(w.tx, w.access, by); err != nil {
+				return err
+			} else if !ok {
+				what = unseenReference
+			}
+			return &errs.Error{Code: errs.Conflict, Field: "scope", Message: "cannot change while the entity is referred to, as by " + what}
 		}
 	}
 	if err := w.tx.UpdateEntity(old, e); err != nil {
@@ -340,7 +346,7 @@ func (w *graphWriter) end(field string, ref EntityRef, namespace, scope string) 
 		if err != nil {
 			return 0, err
 		}
-		if kind == store.KindEntity {
+		if kind == store.KindEntity && w.access.Reads(ns, sc) {
 			at = place{ns, sc}
 		}
 		w.places[id] = at
@@ -360,7 +366,7 @@ func (w *graphWriter) relation(d *relationDraft) (r *store.Relation, err error) 
 		if old, err = w.tx.Relation(int64(d.id)); err != nil {
 			return nil, err
 		}
-		if old == nil || d.namespace != "" && d.namespace != old.Namespace {
+		if old = seen(w.access, old); old == nil || d.namespace != "" && d.namespace != old.Namespace {
 			return nil, noSuch(KindRelation, d.id)
 		}
 		namespace = old.Namespace
@@ -414,7 +420,7 @@ func (w *graphWriter) event(d *eventDraft) (v *store.Event, err error) {
 		if old, err = w.tx.Event(int64(d.id)); err != nil {
 			return nil, err
 		}
-		if old == nil || d.namespace != "" && d.namespace != old.Namespace {
+		if old = seen(w.access, old); old == nil || d.namespace != "" && d.namespace != old.Namespace {
 			return nil, noSuch(KindEvent, d.id)
 		}
 		namespace = old.Namespace

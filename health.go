@@ -48,7 +48,8 @@ func (db *DB) Health(ctx context.Context) (*HealthReport, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	return db.eng.health(), nil
+	report, err := db.eng.healthFor(ctx)
+	return report, errs.WithOp(op, err)
 }
 
 // DeepHealth also checks the database's integrity and its foreign keys, which
@@ -59,6 +60,9 @@ func (db *DB) DeepHealth(ctx context.Context) (*HealthReport, error) {
 		return nil, err
 	}
 	defer db.eng.gate.leave()
+	if err := needAdmin(ctx, "deep", "a deep check"); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	if err := db.eng.checkIntegrity(ctx); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -73,6 +77,38 @@ func (e *engine) checkIntegrity(ctx context.Context) error {
 	}
 	e.integrity.Store(&integrityResult{Check: check, atUS: e.clock().UnixMicro()})
 	return nil
+}
+
+// healthFor is health for ctx's access.
+func (e *engine) healthFor(ctx context.Context) (*HealthReport, error) {
+	access := AccessFrom(ctx)
+	all := e.health()
+	if access.IsAdmin() {
+		return all, nil
+	}
+	report := &HealthReport{
+		SchemaVersion: all.SchemaVersion, Revision: all.Revision, IndexedRevision: all.IndexedRevision,
+		PendingIndexUpdates: all.PendingIndexUpdates, IndexUsable: all.IndexUsable, RerankerRegistered: all.RerankerRegistered,
+		Counts: map[string]int64{}, EmbedderSpaces: []string{}, LastDegraded: []Degrade{},
+	}
+	err := e.read(ctx, func(tx *store.ReadTx) error {
+		for _, namespace := range access.namespaces() {
+			err := tx.CountPlaces(namespace, func(namespace, scope string, kind store.Kind, n int64) {
+				if access.Reads(namespace, scope) {
+					report.Counts[string(kindOf(kind))] += n
+					report.RecordCount += n
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return report, nil
 }
 
 // health reads counters only.

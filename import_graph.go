@@ -34,7 +34,7 @@ func parseEntity(in *lineInput) (store.Stored, []importRef, error) {
 		return nil, nil, err
 	}
 	var d entityDraft
-	err = d.fill(&EntityInput{
+	err = d.fill(nil, &EntityInput{
 		Name: line.Name, EntityType: &line.EntityType, Aliases: line.Aliases, Attributes: line.Attributes, Summary: line.Summary,
 	}, "")
 	if err != nil {
@@ -56,7 +56,7 @@ func parseRelation(in *lineInput) (store.Stored, []importRef, error) {
 		return nil, nil, err
 	}
 	var d relationDraft
-	err = d.fill(&RelationInput{
+	err = d.fill(nil, &RelationInput{
 		Subject: EntityRef{ID: line.SubjectID}, Predicate: line.Predicate, Object: EntityRef{ID: line.ObjectID},
 		Confidence: &line.Confidence, Reason: line.Reason,
 	}, "", nil)
@@ -88,7 +88,7 @@ func parseEvent(in *lineInput) (store.Stored, []importRef, error) {
 		ends[i].ID = id
 	}
 	var d eventDraft
-	err = d.fill(&EventInput{
+	err = d.fill(nil, &EventInput{
 		Name: line.Name, Summary: line.Summary, Participants: ends, Confidence: &line.Confidence, Reason: line.Reason,
 	}, "", nil)
 	if err != nil {

@@ -299,7 +299,7 @@ func (in *lineInput) header(h *Header) (r store.Record, err error) {
 	if in.given["thread"] {
 		input.Thread = &h.Thread
 	}
-	draft, err := input.draft("")
+	draft, err := input.draft(nil, "")
 	if err != nil {
 		return r, err
 	}

@@ -12,7 +12,7 @@ import (
 // that needs of the snapshot.
 func listRecords[T any](ctx context.Context, e *engine, kind store.Kind, req *PageRequest,
 	public func(tx *store.ReadTx, namespace string) (func(store.Stored) T, error)) (*Page[T], error) {
-	filter, err := req.Filter.check("filter.")
+	filter, err := req.Filter.check(ctx, "filter.")
 	if err != nil {
 		return nil, err
 	}

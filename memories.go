@@ -36,8 +36,8 @@ type memoryDraft struct {
 }
 
 // draft checks the input and prepares everything that needs no database.
-func (s *MemoryStore) draft(in *MemoryInput, field string) (*memoryDraft, error) {
-	record, err := in.RecordInput.draft(field)
+func (s *MemoryStore) draft(ctx context.Context, in *MemoryInput, field string) (*memoryDraft, error) {
+	record, err := in.RecordInput.draft(AccessFrom(ctx), field)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (s *MemoryStore) upsertOne(ctx context.Context, op string, in MemoryInput,
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	d, err := s.draft(&in, "")
+	d, err := s.draft(ctx, &in, "")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -202,7 +202,7 @@ func (s *MemoryStore) drafts(ctx context.Context, ins []MemoryInput) ([]*memoryD
 			for i := from; i < to; i++ {
 				err := ctx.Err()
 				if err == nil {
-					out[i], err = s.draft(&ins[i], fmt.Sprintf("memories[%d].", i))
+					out[i], err = s.draft(ctx, &ins[i], fmt.Sprintf("memories[%d].", i))
 				}
 				if err != nil {
 					failures[t] = failure{i, err}
@@ -234,7 +234,7 @@ func (s *MemoryStore) apply(tx *store.WriteTx, d *memoryDraft) (*store.Memory, e
 	if err != nil {
 		return nil, err
 	}
-	if old == nil || d.namespace != "" && d.namespace != old.Namespace {
+	if old = seen(d.access, old); old == nil || d.namespace != "" && d.namespace != old.Namespace {
 		return nil, &errs.Error{Code: errs.NotFound, Field: "id",
 			Message: fmt.Sprintf("there is no memory %d; leave the id out to create one", d.id)}
 	}
@@ -287,6 +287,9 @@ func (s *MemoryStore) replace(tx *store.WriteTx, d *memoryDraft, old, m *store.M
 // applyByJudgment creates, or merges with the memory of the same judgment.
 func (s *MemoryStore) applyByJudgment(tx *store.WriteTx, d *memoryDraft) (*store.Memory, error) {
 	namespace, scope := d.place()
+	if !d.access.Writes(namespace, scope) { // an id may stand beside a place that is left out
+		return nil, d.access.refusal("", "scope", namespace, scope, "write")
+	}
 	same, err := tx.MemoriesByHash(judgmentHash(namespace, scope, d.normalized))
 	if err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func (s *MemoryStore) Feedback(ctx context.Context, req FeedbackRequest) (*Recei
 }
 
 func (s *MemoryStore) feedback(ctx context.Context, req *FeedbackRequest) (report FeedbackReport, revision int64, err error) {
-	filter, err := req.Filter.check("filter.")
+	filter, err := req.Filter.checkWrite(ctx, "filter.")
 	if err != nil {
 		return report, 0, err
 	}
@@ -124,7 +124,7 @@ func (s *MemoryStore) Decay(ctx context.Context, req DecayRequest) (*Receipt[Dec
 
 func (s *MemoryStore) decay(ctx context.Context, req *DecayRequest) (report DecayReport, revision int64, err error) {
 	report.RetirementCandidates = []ID{}
-	filter, err := req.Filter.check("filter.")
+	filter, err := req.Filter.checkWrite(ctx, "filter.")
 	if err != nil {
 		return report, 0, err
 	}

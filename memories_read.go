@@ -16,7 +16,7 @@ func (s *MemoryStore) Get(ctx context.Context, id ID, f ReadFilter) (*Memory, er
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := f.check("filter.")
+	filter, err := f.check(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -56,7 +56,7 @@ func (s *MemoryStore) Delete(ctx context.Context, id ID, f ReadFilter) (*Receipt
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := f.check("filter.")
+	filter, err := f.checkWrite(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -87,7 +87,7 @@ func (s *MemoryStore) DeleteByFilter(ctx context.Context, req DeleteRequest) (*R
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := req.Filter.check("filter.")
+	filter, err := req.Filter.checkWrite(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}

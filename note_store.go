@@ -30,6 +30,9 @@ func (s *NoteStore) SetRoot(ctx context.Context, namespace, dir string) (*Receip
 		return nil, err
 	}
 	defer s.eng.gate.leave()
+	if err := needAdmin(ctx, "", "a root of notes"); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -74,7 +77,10 @@ func (s *NoteStore) Root(ctx context.Context, namespace string) (string, error) 
 	}
 	defer s.eng.gate.leave()
 	dir := ""
-	err := valid.Label("namespace", namespace, MaxNamespaceBytes)
+	err := needAdmin(ctx, "", "a root of notes")
+	if err == nil {
+		err = valid.Label("namespace", namespace, MaxNamespaceBytes)
+	}
 	if err == nil {
 		err = s.eng.read(ctx, func(tx *store.ReadTx) (err error) {
 			dir, err = tx.NoteRoot(namespace)
@@ -92,6 +98,9 @@ func (s *NoteStore) UnsetRoot(ctx context.Context, namespace string) (*Receipt[b
 		return nil, err
 	}
 	defer s.eng.gate.leave()
+	if err := needAdmin(ctx, "", "a root of notes"); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -129,7 +138,7 @@ func (s *NoteStore) Get(ctx context.Context, id ID, f ReadFilter) (*Note, error)
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := f.check("filter.")
+	filter, err := f.check(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -139,7 +148,7 @@ func (s *NoteStore) Get(ctx context.Context, id ID, f ReadFilter) (*Note, error)
 		if err != nil {
 			return err
 		}
-		root, err := tx.NoteRoot(n.Namespace)
+		root, err := shownRoot(ctx, tx, n.Namespace)
 		found = noteOf(n, root)
 		return err
 	})
@@ -170,7 +179,7 @@ func (s *NoteStore) List(ctx context.Context, req PageRequest) (*Page[Note], err
 	}
 	defer s.eng.gate.leave()
 	page, err := listRecords(ctx, s.eng, store.KindNote, &req, func(tx *store.ReadTx, namespace string) (func(store.Stored) Note, error) {
-		root, err := tx.NoteRoot(namespace)
+		root, err := shownRoot(ctx, tx, namespace)
 		return func(r store.Stored) Note { return noteOf(r.(*store.Note), root) }, err
 	})
 	return page, errs.WithOp(op, err)
@@ -183,7 +192,7 @@ func (s *NoteStore) GetChunk(ctx context.Context, id ID, f ReadFilter) (*Chunk, 
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := f.check("filter.")
+	filter, err := f.check(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -218,7 +227,7 @@ func (s *NoteStore) Chunks(ctx context.Context, req ChunksRequest) (*Page[Chunk]
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := req.Filter.check("filter.")
+	filter, err := req.Filter.check(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -264,7 +273,7 @@ func (s *NoteStore) Delete(ctx context.Context, id ID, f ReadFilter) (*Receipt[b
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := f.check("filter.")
+	filter, err := f.checkWrite(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -308,7 +317,7 @@ func (s *NoteStore) DeleteByFilter(ctx context.Context, req DeleteRequest) (*Rec
 		return nil, err
 	}
 	defer s.eng.gate.leave()
-	filter, err := req.Filter.check("filter.")
+	filter, err := req.Filter.checkWrite(ctx, "filter.")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -354,6 +363,15 @@ func (s *NoteStore) DeleteByFilter(ctx context.Context, req DeleteRequest) (*Rec
 		return nil, errs.WithOp(op, err)
 	}
 	return &Receipt[int64]{Value: n, Revision: revision}, nil
+}
+
+// shownRoot is the root of a namespace's notes for those who may know of folders of
+// this machine; "" for others.
+func shownRoot(ctx context.Context, tx *store.ReadTx, namespace string) (string, error) {
+	if !AccessFrom(ctx).IsAdmin() {
+		return "", nil
+	}
+	return tx.NoteRoot(namespace)
 }
 
 // noteOf is a stored note as the caller gets it; root is "" when there is none.

@@ -102,6 +102,10 @@ func (s *NoteStore) newSync(ctx context.Context, namespace string, o *SyncOption
 		}
 		y.scope = *o.Scope
 	}
+	// As with UpsertFile.
+	if err := mayWriteAll(ctx, namespace); err != nil {
+		return nil, err
+	}
 	if y.tags, err = validTags("tags", o.Tags); err != nil {
 		return nil, err
 	}

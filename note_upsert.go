@@ -34,13 +34,17 @@ type noteDraft struct {
 }
 
 // noteFileDraft checks the input, but for the file.
-func (s *NoteStore) noteFileDraft(in *NoteFileInput) (*noteDraft, error) {
-	record, err := in.RecordInput.draft("")
+func (s *NoteStore) noteFileDraft(ctx context.Context, in *NoteFileInput) (*noteDraft, error) {
+	record, err := in.RecordInput.draft(AccessFrom(ctx), "")
 	if err != nil {
 		return nil, err
 	}
 	d := &noteDraft{recordDraft: record, now: s.eng.clock().UnixMicro()}
 	d.namespace, d.scope = d.place()
+	// Whoever brings files in reads whatever lies under the namespace's root.
+	if err := mayWriteAll(ctx, d.namespace); err != nil {
+		return nil, err
+	}
 	d.chunkChars, err = checkChunkChars(in.ChunkChars)
 	return d, err
 }
@@ -145,7 +149,7 @@ func (s *NoteStore) UpsertFile(ctx context.Context, in NoteFileInput) (*Receipt[
 }
 
 func (s *NoteStore) upsertFile(ctx context.Context, in *NoteFileInput) (*Receipt[Note], error) {
-	d, err := s.noteFileDraft(in)
+	d, err := s.noteFileDraft(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +194,11 @@ func (s *NoteStore) upsertFile(ctx context.Context, in *NoteFileInput) (*Receipt
 	if err != nil {
 		return nil, err
 	}
-	return &Receipt[Note]{Value: noteOf(written, folder.dir), Revision: revision}, nil
+	root := folder.dir
+	if !AccessFrom(ctx).IsAdmin() {
+		root = ""
+	}
+	return &Receipt[Note]{Value: noteOf(written, root), Revision: revision}, nil
 }
 
 // noteReader is what reading and writing transactions have in common.

@@ -103,7 +103,7 @@ func (l engineLink) SearchSpace(ctx context.Context, namespace string) (sp *stor
 }
 
 // Sweep implements link.Store.
-func (l engineLink) Sweep(ctx context.Context) (int64, error) { return l.e.sweep(ctx) }
+func (l engineLink) Sweep(ctx context.Context) (int64, error) { return l.e.sweep(unrestricted(ctx)) }
 
 // SweepSoon implements link.Store.
 func (l engineLink) SweepSoon() { l.e.sweeps.soon() }

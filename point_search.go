@@ -16,7 +16,7 @@ func (l engineLink) SearchPoints(ctx context.Context, q link.PointQuery) (found 
 	if q.Thread != "" {
 		req.Filter.Thread = &q.Thread
 	}
-	p, err := req.plan()
+	p, err := req.plan(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

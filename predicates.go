@@ -47,6 +47,9 @@ func (s *GraphStore) SetPredicateRule(ctx context.Context, rule PredicateRule) (
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
+	if err := mayWriteRules(ctx, r.Namespace); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	revision, err := s.eng.write(ctx, func(tx *store.WriteTx) error { return tx.SetPredicateRule(r) })
 	if err != nil {
 		return nil, errs.WithOp(op, err)
@@ -97,6 +100,9 @@ func (s *GraphStore) DeletePredicateRule(ctx context.Context, namespace, predica
 		}
 	}
 	normal, err := validPredicate("predicate", rule.Predicate)
+	if err == nil {
+		err = mayWriteRules(ctx, namespace)
+	}
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -114,6 +120,15 @@ func (s *GraphStore) DeletePredicateRule(ctx context.Context, namespace, predica
 		return nil, errs.WithOp(op, err)
 	}
 	return &Receipt[bool]{Value: deleted, Revision: revision}, nil
+}
+
+// mayWriteRules refuses to change the rules of a namespace, or those for the whole
+// store, which need admin.
+func mayWriteRules(ctx context.Context, namespace string) error {
+	if namespace == "" {
+		return needAdmin(ctx, "namespace", "a rule without a namespace")
+	}
+	return mayWriteAll(ctx, namespace)
 }
 
 // namespaceID gives a namespace's dictionary id; "" is 0, and false says that
@@ -138,8 +153,17 @@ func (s *GraphStore) PredicateRules(ctx context.Context, namespace string) ([]Pr
 			return nil, errs.WithOp(op, err)
 		}
 	}
+	// The rules for the whole store hold in every namespace, so whoever may read one
+	// sees them with its own.
+	err := needAdmin(ctx, "namespace", "asking without a namespace")
+	if namespace != "" {
+		err = mayReadAll(ctx, namespace)
+	}
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	rules := []PredicateRule{}
-	err := s.eng.read(ctx, func(tx *store.ReadTx) error {
+	err = s.eng.read(ctx, func(tx *store.ReadTx) error {
 		id, _, err := namespaceID(tx.StringID, namespace)
 		if err != nil {
 			return err
@@ -168,6 +192,9 @@ func (s *GraphStore) SetPredicateEquivalents(ctx context.Context, namespace stri
 	}
 	defer s.eng.gate.leave()
 	words, n, err := checkEquivalents(namespace, groups)
+	if err == nil {
+		err = mayWriteAll(ctx, namespace)
+	}
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -231,6 +258,9 @@ func (s *GraphStore) PredicateEquivalents(ctx context.Context, namespace string)
 	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
+	if err := mayReadAll(ctx, namespace); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	groups := []PredicateGroup{}
 	err := s.eng.read(ctx, func(tx *store.ReadTx) error {
 		x, err := s.eng.equivalentsOf(tx, namespace)
@@ -254,6 +284,9 @@ func (s *GraphStore) DeletePredicateEquivalents(ctx context.Context, namespace s
 	}
 	defer s.eng.gate.leave()
 	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	if err := mayWriteAll(ctx, namespace); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	if len(words) > MaxBatch {
@@ -298,6 +331,9 @@ func (s *GraphStore) ExpandQuery(ctx context.Context, namespace, text string) ([
 	}
 	defer s.eng.gate.leave()
 	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	if err := mayReadAll(ctx, namespace); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
 	if len(text) > MaxQueryBytes {

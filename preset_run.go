@@ -134,12 +134,12 @@ func (s *presetSearch) check() (err error) {
 	if s.candidates, err = checkLimit("candidate_limit", s.req.CandidateLimit, defaultPresetCandidates); err != nil {
 		return err
 	}
-	if s.filter, err = s.req.Filter.check("filter."); err != nil {
+	if s.filter, err = s.req.Filter.check(s.ctx, "filter."); err != nil {
 		return err
 	}
 	// The inner searches differ in kinds and fields only, so this one stands for
 	// all when it comes to the query.
-	_, err = (&SearchRequest{Query: s.req.Query, Filter: s.req.Filter, NoText: s.req.NoText, NoVector: s.req.NoVector}).plan()
+	_, err = (&SearchRequest{Query: s.req.Query, Filter: s.req.Filter, NoText: s.req.NoText, NoVector: s.req.NoVector}).plan(s.ctx)
 	return err
 }
 
@@ -170,7 +170,7 @@ func (s *presetSearch) prepare() error {
 		if x.field == MatchName || x.field == MatchPath { // names are found by their words alone
 			req.NoText, req.NoVector, req.NoRerank = false, true, true
 		}
-		plan, err := req.plan()
+		plan, err := req.plan(s.ctx)
 		if err != nil {
 			return err
 		}
@@ -333,7 +333,7 @@ func (db *DB) SearchWithContext(ctx context.Context, req SearchRequest, limit *i
 		return nil, errs.WithOp(op, err)
 	}
 	t := e.sinks.trace()
-	plan, err := req.plan()
+	plan, err := req.plan(ctx)
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}

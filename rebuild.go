@@ -74,6 +74,9 @@ func (db *DB) RebuildIndexes(ctx context.Context) (*HealthReport, error) {
 		return nil, err
 	}
 	defer e.gate.leave()
+	if err := needAdmin(ctx, "", "a rebuild"); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	run := e.startRebuild(nil)
 	select {
 	case <-run.done:
@@ -108,6 +111,9 @@ func (db *DB) UpdateIndex(ctx context.Context) (*HealthReport, error) {
 		return nil, err
 	}
 	defer e.gate.leave()
+	if err := needAdmin(ctx, "", "the index"); err != nil {
+		return nil, errs.WithOp(op, err)
+	}
 	e.rebuilds.mu.Lock()
 	run := e.rebuilds.last
 	e.rebuilds.mu.Unlock()

@@ -103,12 +103,15 @@ type recordDraft struct {
 	thread           *string
 	position         *int64
 	expectedRevision *int64
+	access           *Access // the caller's
 }
 
-// draft checks the input; field goes before the names of its fields.
-func (in *RecordInput) draft(field string) (d recordDraft, err error) {
+// draft checks the input, and refuses a place where access does not allow to write;
+// field goes before the names of its fields.
+func (in *RecordInput) draft(access *Access, field string) (d recordDraft, err error) {
 	d = recordDraft{
-		id: in.ID, created: in.CreatedAtUS, updated: in.UpdatedAtUS, thread: in.Thread, position: in.Position,
+		access: access,
+		id:     in.ID, created: in.CreatedAtUS, updated: in.UpdatedAtUS, thread: in.Thread, position: in.Position,
 		expectedRevision: in.ExpectedRevision,
 	}
 	if in.ID < 0 {
@@ -125,6 +128,14 @@ func (in *RecordInput) draft(field string) (d recordDraft, err error) {
 			return d, err
 		}
 		d.scope = *in.Scope
+	}
+	// An update by id that leaves a part of its place to what is stored is looked at
+	// when that is known.
+	if in.ID == 0 || in.Namespace != nil && in.Scope != nil {
+		namespace, scope := d.place()
+		if !access.Writes(namespace, scope) {
+			return d, access.refusal(field, "scope", namespace, scope, "write")
+		}
 	}
 	if d.tags, err = validTags(field+"tags", in.Tags); err != nil {
 		return d, err

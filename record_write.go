@@ -32,6 +32,20 @@ func (d *recordDraft) place() (namespace, scope string) {
 	return namespace, scope
 }
 
+// mayReplace refuses to write over old, which the caller may read, where it may not
+// write or is to put it where it may not.
+func (d *recordDraft) mayReplace(old *store.Record) error {
+	if d.access == nil {
+		return nil
+	}
+	for _, scope := range []string{old.Scope, d.scope} {
+		if scope != "" && !d.access.Writes(old.Namespace, scope) {
+			return d.access.refusal("", "scope", old.Namespace, scope, "write")
+		}
+	}
+	return nil
+}
+
 // replacement is the part of a header that an update by id replaces.
 func (d *recordDraft) replacement() store.Record {
 	return store.Record{

@@ -38,6 +38,9 @@ func (db *DB) RegisterReranker(ctx context.Context, r Reranker, opts *RerankerOp
 		return err
 	}
 	defer e.gate.leave()
+	if err := needAdmin(ctx, "", "a reranker"); err != nil {
+		return errs.WithOp(op, err)
+	}
 	if r == nil {
 		return errs.WithOp(op, errs.Invalid("reranker", "must not be nil; UnregisterReranker removes one"))
 	}

@@ -50,7 +50,7 @@ func (db *DB) Search(ctx context.Context, req SearchRequest) (*SearchResult, err
 	}
 	defer e.gate.leave()
 	t := e.sinks.trace()
-	plan, err := req.plan()
+	plan, err := req.plan(ctx)
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -82,8 +82,8 @@ func (e *engine) answer(ctx context.Context, p *searchPlan, t *trace) (found *se
 	return found, hits, nil
 }
 
-// plan checks a request.
-func (r *SearchRequest) plan() (*searchPlan, error) {
+// plan checks a request, and refuses one beyond ctx's access.
+func (r *SearchRequest) plan(ctx context.Context) (*searchPlan, error) {
 	p := &searchPlan{req: r, textWeight: 1}
 	if len(r.Query) > MaxQueryBytes {
 		return nil, errs.Invalid("query", "has %d bytes, at most %d are allowed", len(r.Query), MaxQueryBytes)
@@ -98,7 +98,7 @@ func (r *SearchRequest) plan() (*searchPlan, error) {
 		return nil, errs.Invalid("no_text", "leaves no path to search by: vectors are left out as well")
 	}
 	var err error
-	if p.filter, err = r.Filter.check("filter."); err != nil {
+	if p.filter, err = r.Filter.check(ctx, "filter."); err != nil {
 		return nil, err
 	}
 	kinds := r.Kinds

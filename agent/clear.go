@@ -14,7 +14,7 @@ import (
 // background removes them. It waits while a restore of the memory runs.
 func (s *points) Clear(ctx context.Context) (*loci.Receipt[int64], error) {
 	op := s.name("clear")
-	leave, err := s.m.link.Enter(op)
+	leave, err := s.m.enterWriting(ctx, op)
 	if err != nil {
 		return nil, err
 	}

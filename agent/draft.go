@@ -165,6 +165,9 @@ func checkValidity(field string, from, to *int64) error {
 
 // analyse prepares drafts for the index and has made what vectors are missing.
 func (s *points) analyse(ctx context.Context, drafts ...*draft) error {
+	if err := s.m.link.MayWrite(ctx, "", s.m.namespace, s.m.scope); err != nil {
+		return err // before a model is asked
+	}
 	s.prepare(drafts)
 	var missing []*draft
 	for _, d := range drafts {

@@ -43,7 +43,7 @@ const (
 func (m *AgentMemory) AutoExpire(ctx context.Context) (*AutoExpired, error) {
 	const op = "agent.auto_expire"
 	out := &AutoExpired{}
-	leave, err := m.link.Enter(op)
+	leave, err := m.enterWriting(ctx, op)
 	if err != nil {
 		return out, err
 	}

@@ -182,7 +182,7 @@ func (s *EpisodicMemory) importFrom(ctx context.Context, r io.Reader, size int64
 	if req.TTLSeconds != nil && *req.TTLSeconds == 0 {
 		return nil, errs.WithOp(op, errs.Invalid("ttl_seconds", "must be at least 1: leave it out for episodes that live for ever"))
 	}
-	leave, err := s.m.link.Enter(op)
+	leave, err := s.m.enterWriting(ctx, op)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func openAs(ctx context.Context, db *loci.DB, cfg Config, how opening) (*AgentMe
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	leave, err := m.link.Enter(op)
+	leave, err := m.enter(ctx, op)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +133,11 @@ func (m *AgentMemory) open(ctx context.Context, cfg Config, how opening) error {
 	case how == openThere:
 		return m.missing()
 	}
+	if how == openMaking {
+		if err := m.link.MayWrite(ctx, "", m.namespace, m.scope); err != nil {
+			return err
+		}
+	}
 	if m.dimension, m.space, err = m.plan(ctx, cfg); err != nil {
 		return err
 	}
@@ -144,6 +149,10 @@ func (m *AgentMemory) open(ctx context.Context, cfg Config, how opening) error {
 	m.lazy = false
 	return err
 }
+
+// asStore is ctx for the spaces of vectors, which are the whole store's: a caller
+// that may write to the memory gets the one that this needs.
+func asStore(ctx context.Context) context.Context { return loci.WithAccess(ctx, nil) }
 
 // missing is the error for a memory that is not there.
 func (m *AgentMemory) missing() error {
@@ -172,7 +181,7 @@ const callersModel = "caller"
 func (m *AgentMemory) plan(ctx context.Context, cfg Config) (dimension int, space string, err error) {
 	dimension, space = cfg.Dimension, cfg.Space
 	if space != "" {
-		found, err := m.db.Embeddings().EmbedderSpace(ctx, space)
+		found, err := m.db.Embeddings().EmbedderSpace(asStore(ctx), space)
 		if err != nil {
 			return 0, "", err
 		}
@@ -205,7 +214,7 @@ func (m *AgentMemory) ensure(ctx context.Context) error {
 	if !m.lazy {
 		return nil
 	}
-	leave, err := m.link.Enter("agent.open")
+	leave, err := m.enterWriting(ctx, "agent.open")
 	if err != nil {
 		return err
 	}
@@ -229,13 +238,13 @@ func (m *AgentMemory) create(ctx context.Context) (row *store.AgentMemory, err e
 	if m.dimension == 0 {
 		return nil, errs.Invalid("dimension", "is needed for a new memory where no embedder gives it: give the length of your vectors")
 	}
-	space, err := m.db.Embeddings().EmbedderSpace(ctx, m.space)
+	space, err := m.db.Embeddings().EmbedderSpace(asStore(ctx), m.space)
 	if err != nil {
 		return nil, err
 	}
 	if space == nil {
 		space = &loci.EmbeddingSpace{ID: m.space, Model: callersModel, Dimension: m.dimension}
-		if _, err := m.db.Embeddings().RegisterSpace(ctx, *space); err != nil {
+		if _, err := m.db.Embeddings().RegisterSpace(asStore(ctx), *space); err != nil {
 			return nil, err
 		}
 	}
@@ -328,9 +337,30 @@ type rowReader interface {
 	AgentMemory(namespace, scope string) (*store.AgentMemory, error)
 }
 
+// enter counts in a call that reads the memory, if ctx's access allows that.
+func (m *AgentMemory) enter(ctx context.Context, op string) (leave func(), err error) {
+	return m.entering(ctx, op, m.link.MayRead)
+}
+
+// enterWriting is enter for a call that changes the memory.
+func (m *AgentMemory) enterWriting(ctx context.Context, op string) (leave func(), err error) {
+	return m.entering(ctx, op, m.link.MayWrite)
+}
+
+func (m *AgentMemory) entering(ctx context.Context, op string, may func(ctx context.Context, field, namespace, scope string) error) (leave func(), err error) {
+	if leave, err = m.link.Enter(op); err != nil {
+		return nil, err
+	}
+	if err := may(ctx, "", m.namespace, m.scope); err != nil {
+		leave()
+		return nil, errs.WithOp(op, err)
+	}
+	return leave, nil
+}
+
 // read runs fn with a snapshot and the memory as it is in it.
 func (m *AgentMemory) read(ctx context.Context, op string, fn func(*store.ReadTx, *store.AgentMemory) error) error {
-	leave, err := m.link.Enter(op)
+	leave, err := m.enter(ctx, op)
 	if err != nil {
 		return err
 	}
@@ -346,7 +376,7 @@ func (m *AgentMemory) read(ctx context.Context, op string, fn func(*store.ReadTx
 
 // write runs fn as one operation of the writer, with the memory as it is.
 func (m *AgentMemory) write(ctx context.Context, op string, fn func(*store.WriteTx, *store.AgentMemory) error) (int64, error) {
-	leave, err := m.link.Enter(op)
+	leave, err := m.enterWriting(ctx, op)
 	if err != nil {
 		return 0, err
 	}

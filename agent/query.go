@@ -235,7 +235,7 @@ func dot(a, b []float32) float64 {
 // query answers a query by a vector.
 func (s *points) query(ctx context.Context, call string, q *nearQuery) (hits []nearHit, err error) {
 	op := s.name(call)
-	leave, err := s.m.link.Enter(op)
+	leave, err := s.m.enter(ctx, op)
 	if err != nil {
 		return nil, err
 	}

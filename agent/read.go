@@ -151,7 +151,7 @@ func (s *points) eachText(ctx context.Context, fn func(id loci.PointID, text str
 // Count is the number of live points.
 func (s *points) Count(ctx context.Context) (*Count, error) {
 	op := s.name("count")
-	leave, err := s.m.link.Enter(op)
+	leave, err := s.m.enter(ctx, op)
 	if err != nil {
 		return nil, err
 	}

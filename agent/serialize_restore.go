@@ -121,7 +121,7 @@ func (m *AgentMemory) stored(ctx context.Context) (row *store.AgentMemory, err e
 
 // replacing runs fn as one call that replaces points. It ends when the store closes.
 func (m *AgentMemory) replacing(ctx context.Context, op string, fn func(context.Context) (*loci.Receipt[Restored], error)) (*loci.Receipt[Restored], error) {
-	leave, err := m.link.Enter(op)
+	leave, err := m.enterWriting(ctx, op)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ type RestoreRequest struct {
 // older has gone then.
 func (m *AgentMemory) Snapshot(ctx context.Context) (*SnapshotTaken, error) {
 	const op = "agent.snapshot"
-	leave, err := m.link.Enter(op)
+	leave, err := m.enterWriting(ctx, op)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (m *AgentMemory) snapshot(ctx context.Context, op string) (*SnapshotTaken, 
 // would, once while the store is open and as long as the file stays the same.
 func (m *AgentMemory) Snapshots(ctx context.Context) (*SnapshotList, error) {
 	const op = "agent.snapshots"
-	leave, err := m.link.Enter(op)
+	leave, err := m.enter(ctx, op)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (s *points) queryText(ctx context.Context, call string, req *TextRequest, l
 	if err != nil {
 		return nil, nil, errs.WithOp(op, err)
 	}
-	leave, err := s.m.link.Enter(op)
+	leave, err := s.m.enter(ctx, op)
 	if err != nil {
 		return nil, nil, err
 	}

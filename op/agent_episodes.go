@@ -47,6 +47,7 @@ func episodeOps() []*Operation {
 			Positional: []string{"path"},
 			LocalPaths: []string{"path"},
 			Idempotent: true, LongRunning: true,
+			Admin:  true,
 			Covers: []string{"EpisodicMemory.Import"},
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			AgentMake

@@ -181,6 +181,7 @@ func (k pointKind) ops(ttl ...string) []*Operation {
 			Positional:  []string{"path"},
 			LocalPaths:  []string{"path"},
 			LongRunning: true,
+			Admin:       true,
 			Covers:      k.covers("SerializeTo"),
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			AgentTarget
@@ -200,6 +201,7 @@ func (k pointKind) ops(ttl ...string) []*Operation {
 			Positional: []string{"path"},
 			LocalPaths: []string{"path"},
 			Idempotent: true, Destructive: true, LongRunning: true,
+			Admin:  true,
 			Covers: k.covers("DeserializeFrom"),
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			AgentMake

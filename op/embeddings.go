@@ -106,6 +106,7 @@ func embeddingOps() []*Operation {
 			Summary:     "Add a space of vectors for a model",
 			Description: "A space never changes: one of the same definition is left as it is, another one under the same id is a conflict. Vectors come from an embedder that the program which holds the store binds to the space.",
 			Idempotent:  true,
+			Admin:       true,
 			Covers:      []string{"EmbeddingStore.RegisterSpace"},
 		}, func(ctx context.Context, db *loci.DB, in loci.EmbeddingSpace) (*loci.Receipt[loci.EmbeddingSpace], error) {
 			return db.Embeddings().RegisterSpace(ctx, in)
@@ -114,9 +115,10 @@ func embeddingOps() []*Operation {
 			Name:     "embeddings.spaces",
 			Summary:  "List the spaces of vectors",
 			ReadOnly: true, Idempotent: true,
+			Admin:  true,
 			Covers: []string{"EmbeddingStore.Spaces"},
 		}, func(ctx context.Context, db *loci.DB, _ Nothing) (Spaces, error) {
-			spaces, err := db.Embeddings().Spaces(ctx)
+			spaces, err := db.Embeddings().Spaces(asStore(ctx))
 			return Spaces{orEmpty(spaces)}, err
 		}),
 		Define(Spec{
@@ -124,6 +126,7 @@ func embeddingOps() []*Operation {
 			Summary:    "Show a space's definition",
 			Positional: []string{"space"},
 			ReadOnly:   true, Idempotent: true,
+			Admin:  true,
 			Covers: []string{"EmbeddingStore.EmbedderSpace"},
 		}, func(ctx context.Context, db *loci.DB, in SpaceName) (SpaceAnswer, error) {
 			space, err := db.Embeddings().EmbedderSpace(ctx, in.Space)
@@ -135,6 +138,7 @@ func embeddingOps() []*Operation {
 			Description: "Acts on the whole store, whatever the namespace. No record goes, and the vectors can be made anew.",
 			Positional:  []string{"space"},
 			Idempotent:  true, Destructive: true,
+			Admin:  true,
 			Covers: []string{"EmbeddingStore.DeleteSpace"},
 		}, func(ctx context.Context, db *loci.DB, in SpaceName) (*loci.Receipt[bool], error) {
 			return db.Embeddings().DeleteSpace(ctx, in.Space)
@@ -192,6 +196,7 @@ func embeddingOps() []*Operation {
 			Description: "Without one they use the space that has an embedder.",
 			Positional:  []string{"space"},
 			Idempotent:  true,
+			Admin:       true,
 			Covers:      []string{"EmbeddingStore.SetDefaultSpace"},
 		}, func(ctx context.Context, db *loci.DB, in DefaultSpaceWrite) (*loci.Receipt[string], error) {
 			return db.Embeddings().SetDefaultSpace(ctx, namespaceOr(in.Namespace), in.Space)
@@ -265,7 +270,7 @@ func spaceOr(ctx context.Context, db *loci.DB, named *string, namespace string) 
 		return *named, nil
 	}
 	if space, err := db.Embeddings().DefaultSpace(ctx, namespace); err != nil || space != "" {
-		return space, err
+		return space, err // also for who may not read the namespace
 	}
 	bound, err := boundSpaces(ctx, db)
 	if err != nil {
@@ -274,7 +279,7 @@ func spaceOr(ctx context.Context, db *loci.DB, named *string, namespace string) 
 	if len(bound) == 1 {
 		return bound[0], nil
 	}
-	spaces, err := db.Embeddings().Spaces(ctx)
+	spaces, err := db.Embeddings().Spaces(asStore(ctx))
 	if err != nil {
 		return "", err
 	}
@@ -282,7 +287,7 @@ func spaceOr(ctx context.Context, db *loci.DB, named *string, namespace string) 
 	for i, sp := range spaces {
 		names[i] = sp.ID
 	}
-	return onlySpace(names, "there is no space yet")
+	return onlySpace(ctx, names, "there is no space yet")
 }
 
 // boundSpaceOr is the space that was named, else the only one with an embedder.
@@ -294,23 +299,30 @@ func boundSpaceOr(ctx context.Context, db *loci.DB, named *string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	return onlySpace(bound, "no space has an embedder")
+	return onlySpace(ctx, bound, "no space has an embedder")
 }
 
 func boundSpaces(ctx context.Context, db *loci.DB) ([]string, error) {
-	h, err := db.Health(ctx)
+	h, err := db.Health(asStore(ctx))
 	if err != nil {
 		return nil, err
 	}
 	return h.EmbedderSpaces, nil
 }
 
-func onlySpace(names []string, none string) (string, error) {
+// asStore is ctx for choosing a space where none was named: which ones there are is
+// nothing that a caller with limited access is told.
+func asStore(ctx context.Context) context.Context { return loci.WithAccess(ctx, nil) }
+
+func onlySpace(ctx context.Context, names []string, none string) (string, error) {
 	switch len(names) {
 	case 0:
 		return "", &errs.Error{Code: errs.NotFound, Field: "space", Message: none}
 	case 1:
 		return names[0], nil
+	}
+	if !loci.AccessFrom(ctx).IsAdmin() {
+		return "", errs.Invalid("space", "is needed: there are several")
 	}
 	return "", errs.Invalid("space", "must be one of %s", strings.Join(names, ", "))
 }

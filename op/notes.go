@@ -51,6 +51,7 @@ func noteOps() []*Operation {
 			Positional:  []string{"root"},
 			LocalPaths:  []string{"root"},
 			Idempotent:  true,
+			Admin:       true,
 			Covers:      []string{"NoteStore.SetRoot"},
 		}, func(ctx context.Context, db *loci.DB, in RootWrite) (*loci.Receipt[string], error) {
 			return db.Notes().SetRoot(ctx, namespaceOr(in.Namespace), in.Root)
@@ -59,6 +60,7 @@ func noteOps() []*Operation {
 			Name:     "notes.root",
 			Summary:  "Show the folder that a namespace's notes lie under",
 			ReadOnly: true, Idempotent: true,
+			Admin:  true,
 			Covers: []string{"NoteStore.Root"},
 		}, func(ctx context.Context, db *loci.DB, in RootQuery) (*RootAnswer, error) {
 			root, err := db.Notes().Root(ctx, namespaceOr(in.Namespace))
@@ -69,6 +71,7 @@ func noteOps() []*Operation {
 			Summary:     "Forget the folder of a namespace's notes",
 			Description: "The notes stay readable. The value is false when there was none.",
 			Idempotent:  true, Destructive: true,
+			Admin:  true,
 			Covers: []string{"NoteStore.UnsetRoot"},
 		}, func(ctx context.Context, db *loci.DB, in RootQuery) (*loci.Receipt[bool], error) {
 			return db.Notes().UnsetRoot(ctx, namespaceOr(in.Namespace))

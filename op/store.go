@@ -40,6 +40,7 @@ func storeOps() []*Operation {
 			Summary:     "Bring the index up to what is stored",
 			Description: "Writes do this themselves, so it is rarely needed and cheap.",
 			Idempotent:  true,
+			Admin:       true,
 			Covers:      []string{"DB.UpdateIndex"},
 		}, func(ctx context.Context, db *loci.DB, _ Nothing) (*loci.HealthReport, error) {
 			return db.UpdateIndex(ctx)
@@ -49,12 +50,14 @@ func storeOps() []*Operation {
 			Summary:     "Build every index anew from what is stored",
 			Description: "Reads and writes go on meanwhile. A second call waits for the first.",
 			Idempotent:  true, LongRunning: true,
+			Admin:  true,
 			Covers: []string{"DB.RebuildIndexes"},
 		}, rebuild),
 		Define(Spec{
 			Name:     "rebuild_progress",
 			Summary:  "Show how far an index rebuild is",
 			ReadOnly: true, Idempotent: true,
+			Admin:  true,
 			Covers: []string{"DB.RebuildProgress"},
 		}, func(_ context.Context, db *loci.DB, _ Nothing) (loci.RebuildProgress, error) {
 			return db.RebuildProgress(), nil
@@ -65,6 +68,7 @@ func storeOps() []*Operation {
 			Description: "The copy is the store at one moment; reads and writes go on meanwhile. A file that exists is refused and stays as it is. On a server the file is one of the server's machine. A backup becomes a store again with: loci restore",
 			Positional:  []string{"target"},
 			LongRunning: true,
+			Admin:       true,
 			Covers:      []string{"DB.Backup"},
 		}, func(ctx context.Context, db *loci.DB, in BackupTarget) (*loci.BackupReport, error) {
 			return db.Backup(ctx, in.Target, ProgressFrom(ctx))

@@ -251,7 +251,7 @@ func holdTurn(t *testing.T, cs *Store) (giveBack func()) {
 	t.Helper()
 	held, free, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- cs.take(context.Background(), "hold", func(*scope) error {
+		done <- cs.take(context.Background(), "hold", cs.reg.link.MayRead, func(*scope) error {
 			close(held)
 			<-free
 			return nil

@@ -113,7 +113,7 @@ func TestDispatchBusy(t *testing.T) {
 	taken, done := make(chan struct{}), make(chan error)
 	give := make(chan struct{})
 	go func() {
-		done <- cs.take(context.Background(), "test", func(*scope) error {
+		done <- cs.take(context.Background(), "test", cs.reg.link.MayRead, func(*scope) error {
 			close(taken)
 			<-give
 			return nil

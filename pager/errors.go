@@ -3,6 +3,7 @@ package pager
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/loci-memory/loci"
 )
@@ -29,6 +30,7 @@ const (
 	ErrCoreOverBudget   Code = "core_over_budget" // details: core, budget
 	ErrConfigMismatch   Code = "config_mismatch"  // details: stored, given
 	ErrBusy             Code = "busy"
+	ErrForbidden        Code = "forbidden"
 	ErrUnknownOperation Code = "unknown_operation"
 	// ErrInternal stands for what no caller can mend: the database, the disk, a
 	// store that was closed. The error below it says which.
@@ -47,6 +49,8 @@ func (c Code) outer() loci.Code {
 		return loci.ErrConflict
 	case ErrBusy:
 		return loci.ErrCanceled
+	case ErrForbidden:
+		return loci.ErrForbidden
 	case ErrInternal:
 		return loci.ErrStorage
 	}
@@ -136,6 +140,8 @@ func withOp(op string, err error) error {
 		switch e.Code {
 		case loci.ErrValidation:
 			inner.Code, inner.Field, inner.Message, inner.Err = ErrInvalidArgument, e.Field, e.Message, e.Err
+		case loci.ErrForbidden:
+			inner.Code, inner.Field, inner.Message, inner.Err = ErrForbidden, strings.TrimPrefix(e.Field, "filter."), e.Message, e.Err
 		case loci.ErrNotFound:
 			inner.Code, inner.Field, inner.Message, inner.Err = ErrNotFound, e.Field, e.Message, e.Err
 		}

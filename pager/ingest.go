@@ -194,7 +194,7 @@ func (c *change) archive(pages []*store.Page, prepared []*index.Prepared) {
 // prepare analyses the pages of an ingest for the index, on all processors and
 // before the scope's turn is taken: it is half of the work.
 func (cs *Store) prepare(ctx context.Context, op string, d *ingestDraft) ([]*index.Prepared, error) {
-	leave, err := cs.reg.link.Enter("context." + op)
+	leave, err := cs.enter(ctx, op, cs.reg.link.MayWrite)
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,7 @@ func (r *OrganizeRequest) check() (*organizer, error) {
 // organize is one attempt: it looks for peers without the scope's turn, then
 // takes it and looks whether all is still as it was.
 func (cs *Store) organize(ctx context.Context, op string, o *organizer) (*OrganizeResult, error) {
-	leave, err := cs.reg.link.Enter("context." + op)
+	leave, err := cs.enter(ctx, op, cs.reg.link.MayWrite)
 	if err != nil {
 		return nil, err
 	}

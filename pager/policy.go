@@ -241,6 +241,9 @@ func (cs *Store) SetPolicy(ctx context.Context, req SetPolicyRequest) (*SetPolic
 	var out *SetPolicyResult
 	// Nothing is stored for the scope, which need not have been used.
 	err := cs.with(ctx, "set_policy", func(s *scope) error {
+		if err := s.reg.link.MayWriteAll(ctx, s.key.namespace); err != nil {
+			return err
+		}
 		waiting, cancel := context.WithTimeout(ctx, cs.wait)
 		defer cancel()
 		_, err := s.reg.link.Write(waiting, func(tx *store.WriteTx) error {

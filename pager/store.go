@@ -50,7 +50,7 @@ func (cs *Store) Scope() Scope { return append(Scope(nil), cs.scope...) }
 
 // with runs fn with the scope's turn, as it is stored now. fn reads.
 func (cs *Store) with(ctx context.Context, op string, fn func(*scope) error) error {
-	return withOp(op, cs.take(ctx, op, func(s *scope) error {
+	return withOp(op, cs.take(ctx, op, cs.reg.link.MayRead, func(s *scope) error {
 		if err := s.load(ctx); err != nil {
 			return err
 		}
@@ -62,8 +62,8 @@ func (cs *Store) with(ctx context.Context, op string, fn func(*scope) error) err
 }
 
 // take runs fn with the scope's turn.
-func (cs *Store) take(ctx context.Context, op string, fn func(*scope) error) error {
-	leave, err := cs.reg.link.Enter("context." + op)
+func (cs *Store) take(ctx context.Context, op string, may permission, fn func(*scope) error) error {
+	leave, err := cs.enter(ctx, op, may)
 	if err != nil {
 		return err
 	}
@@ -74,6 +74,21 @@ func (cs *Store) take(ctx context.Context, op string, fn func(*scope) error) err
 	}
 	defer release()
 	return fn(s)
+}
+
+// permission is one of link.Store's MayRead and MayWrite.
+type permission func(ctx context.Context, field, namespace, scope string) error
+
+// enter counts a call in, if ctx's access allows it.
+func (cs *Store) enter(ctx context.Context, op string, may permission) (leave func(), err error) {
+	if leave, err = cs.reg.link.Enter("context." + op); err != nil {
+		return nil, err
+	}
+	if err := may(ctx, "", cs.key.namespace, cs.key.scope); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
 }
 
 // errMoved says that the scope was changed from outside since it was loaded.
@@ -87,7 +102,7 @@ const maxAttempts = 20
 // time. then, if not nil, runs once they are written, before anybody else has
 // the scope's turn.
 func (cs *Store) mutate(ctx context.Context, op string, fn, then func(*change) error) error {
-	return withOp(op, cs.take(ctx, op, func(s *scope) error {
+	return withOp(op, cs.take(ctx, op, cs.reg.link.MayWrite, func(s *scope) error {
 		for range maxAttempts {
 			if err := s.load(ctx); err != nil {
 				return err
@@ -127,7 +142,7 @@ func unanswered(c *change, err error) error {
 func (cs *Store) reconfigure(ctx context.Context) error {
 	cfg := cs.cfg
 	cfg.Reconfigure = false
-	err := cs.take(ctx, "reconfigure", func(s *scope) error {
+	err := cs.take(ctx, "reconfigure", cs.reg.link.MayWrite, func(s *scope) error {
 		for range maxAttempts {
 			if err := s.load(ctx); err != nil {
 				return err

@@ -15,6 +15,14 @@ type Store interface {
 	// Enter counts a call in, so that closing waits for it; after close it is
 	// errs.Closed. leave must be called once the call is over.
 	Enter(op string) (leave func(), err error)
+	// MayRead refuses with errs.Forbidden what the access on ctx does not allow to be
+	// read; MayWrite is that for writing. field goes before the names of the fields at
+	// fault, namespace and scope.
+	MayRead(ctx context.Context, field, namespace, scope string) error
+	MayWrite(ctx context.Context, field, namespace, scope string) error
+	// MayReadAll and MayWriteAll are that for what belongs to a namespace as a whole.
+	MayReadAll(ctx context.Context, namespace string) error
+	MayWriteAll(ctx context.Context, namespace string) error
 	// UntilClosing is ctx, ended when the store begins to close: what takes long does
 	// not keep it from that. stop must be called in the end.
 	UntilClosing(ctx context.Context) (work context.Context, stop context.CancelFunc)
@@ -87,7 +95,8 @@ type Store interface {
 	// vector to compare.
 	Similar(ctx context.Context, p *store.Page, limit int) (found []Scored, ok bool, err error)
 	// CopyOf gives the text of a record as a page shows it, or nil when there is no
-	// record of that kind and id in the namespace. The scope is the record's.
+	// record of that kind and id in the namespace that the access on ctx allows to be
+	// read. The scope is the record's.
 	CopyOf(ctx context.Context, namespace string, kind store.Kind, id int64) (*Copy, error)
 	// Extension gives what was made for a key, making it at the first call. It
 	// lives as long as the store.

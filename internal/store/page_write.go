@@ -147,7 +147,12 @@ func (tx *WriteTx) AddPageVersion(page int64, r *PageRevision) error {
 // revision of every page, and the published text is cut off before it. The
 // scope's version grows: whoever holds the scope reads it again. Its deletion is
 // staged.
-func (tx *WriteTx) RemovePage(p *Page) error { return tx.removePage(&p.Record, false) }
+func (tx *WriteTx) RemovePage(p *Page) error {
+	if err := tx.allowed(&p.Record); err != nil {
+		return err
+	}
+	return tx.removePage(&p.Record, false)
+}
 
 // removePage is RemovePage by the header of the page. outside says that whoever
 // keeps pages did not ask for it.

@@ -20,16 +20,30 @@ type WriteTx struct {
 	firstNew int64
 	// adopting is set while new records keep the id and revision they bring.
 	adopting bool
+	// may says where the operation may write; nil: everywhere.
+	may func(namespace, scope string) error
 }
 
 func (tx *WriteTx) begin() {
-	tx.changed, tx.journal, tx.adopting = false, len(tx.w.changes), false
+	tx.changed, tx.journal, tx.adopting, tx.may = false, len(tx.w.changes), false, nil
 	tx.firstNew = tx.w.next.nextID
 }
 
 func (tx *WriteTx) call(fn func(*WriteTx) error) (err error) {
 	defer recovered(&err)
 	return fn(tx)
+}
+
+// Restrict makes the operation fail with may's error once it adds, changes or
+// deletes a record of a namespace and scope for which may has one. What goes along
+// with a deleted record, such as pages that are copies of it, is not asked about.
+func (tx *WriteTx) Restrict(may func(namespace, scope string) error) { tx.may = may }
+
+func (tx *WriteTx) allowed(r *Record) error {
+	if tx.may == nil {
+		return nil
+	}
+	return tx.may(r.Namespace, r.Scope)
 }
 
 // Current is the revision that the store has now: the one that earlier
@@ -157,6 +171,9 @@ func (tx *WriteTx) UpdateMemory(old, m *Memory) (err error) {
 // UpdateState replaces a memory's lifecycle state. An index holds none of it,
 // so nothing is staged.
 func (tx *WriteTx) UpdateState(m *Memory) error {
+	if err := tx.allowed(&m.Record); err != nil {
+		return err
+	}
 	st, err := tx.stmt(sqlUpdateState)
 	if err != nil {
 		return err
@@ -187,6 +204,9 @@ func (tx *WriteTx) Touch(r *Record) error {
 // that a relation or an event stands on is errs.Conflict. A page goes as with
 // RemovePage.
 func (tx *WriteTx) Delete(r *Record) error {
+	if err := tx.allowed(r); err != nil {
+		return err
+	}
 	if r.Kind == KindPage {
 		return tx.removePage(r, true)
 	}
@@ -260,6 +280,9 @@ func bindMetadata(st stmt, at int, v []byte) {
 }
 
 func (tx *WriteTx) addRecord(r *Record) error {
+	if err := tx.allowed(r); err != nil {
+		return err
+	}
 	if err := tx.internRecord(r); err != nil {
 		return err
 	}
@@ -298,6 +321,11 @@ func (tx *WriteTx) addRecord(r *Record) error {
 }
 
 func (tx *WriteTx) updateRecord(old, r *Record) error {
+	for _, at := range []*Record{old, r} {
+		if err := tx.allowed(at); err != nil {
+			return err
+		}
+	}
 	if err := tx.internRecord(r); err != nil {
 		return err
 	}
