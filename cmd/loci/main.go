@@ -25,7 +25,7 @@ func main() {
 func deps(args []string) cli.Deps {
 	return cli.Deps{
 		Args: args, Version: version(), Serve: serve, Model: model,
-		Extra: []func(*cli.App) *cobra.Command{demoCommand, benchCommand, evalCommand},
+		Extra: []func(*cli.App) *cobra.Command{mcpCommand, demoCommand, benchCommand, evalCommand},
 	}
 }
 

@@ -62,8 +62,13 @@ func maxTokens() property {
 	return property{name: "max_tokens", schema: number("about how long the answer may be; default 2000")}
 }
 
-// Lint says what in the tools some client would refuse; nil when every client that
-// is known takes all of them.
+// LintTools says what in the tools that models are offered some client would refuse;
+// nil when every client that is known takes all of them.
+func LintTools() error {
+	s := &server{Config: Config{AnyNamespace: true}}
+	return s.lint()
+}
+
 func (s *server) lint() error {
 	var found []error
 	for _, t := range s.tools() {

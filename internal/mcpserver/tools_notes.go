@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -130,7 +131,7 @@ func statusTool() *tool {
 				out = append(out, "There are no vectors yet: search goes by words only.")
 			}
 			for _, t := range items(vectors, "tiers") {
-				if t["enabled"] == true && t["ready"] == false {
+				if left, ok := t["left"].(json.Number); ok && t["enabled"] == true && left != "0" {
 					out = append(out, fmt.Sprintf("Vectors of the tier %s: %v of %v made.", str(t, "tier"), t["vectors"], t["records"]))
 				}
 			}
