@@ -24,6 +24,7 @@ import (
 	"github.com/loci-memory/loci/embed"
 	"github.com/loci-memory/loci/internal/cli"
 	"github.com/loci-memory/loci/internal/httpapi"
+	"github.com/loci-memory/loci/internal/mcpserver"
 	"github.com/loci-memory/loci/op"
 )
 
@@ -52,6 +53,10 @@ func everySurface(t *testing.T) []*surface {
 			server := httptest.NewServer(httpapi.Handler(httpapi.Config{Caller: op.Local(db)}))
 			t.Cleanup(server.Close)
 			return func(t *testing.T, s sample) answer { return askHTTP(t, server.URL, s) }
+		}),
+		onStore(t, "MCP", func(t *testing.T, db *loci.DB) func(*testing.T, sample) answer {
+			c := dialMCP(t, mcpserver.Config{Caller: op.Local(db), AllTools: true, NoRedact: true})
+			return func(t *testing.T, s sample) answer { return c.ask(t, s) }
 		}),
 	}
 }
