@@ -23,6 +23,8 @@ const (
 	ImportJSONL   ImportFormat = "jsonl"   // one JSON object a line: a message, or a conversation in its "messages"
 	ImportChatGPT ImportFormat = "chatgpt" // conversations.json of an export of ChatGPT
 	ImportClaude  ImportFormat = "claude"  // conversations.json of an export of Claude
+	// ImportClaudeCode is a session file of Claude Code.
+	ImportClaudeCode ImportFormat = "claude-code"
 )
 
 // ImportRequest says which conversations to bring in as episodes.
@@ -74,7 +76,8 @@ type ImportReport struct {
 	Renamed int64 `json:"renamed"`
 
 	// LeftOut counts what was in the file and became no episode, by reason: empty,
-	// hidden, placeholder, branch, tool_call, thinking, not_text.
+	// hidden, placeholder, branch, tool_call, thinking, not_text, and recalled: nothing
+	// but what a memory gave.
 	LeftOut map[string]int64 `json:"left_out"`
 	// Parts counts what messages had beside text, by kind: image, audio, file,
 	// tool_call, tool_result, thinking, other.

@@ -42,7 +42,7 @@ func agentTypes(special map[reflect.Type]*jsonschema.Schema) {
 	special[reflect.TypeFor[agent.StrategyKind]()] = strictjson.Words(
 		string(agent.StrategyFixed), string(agent.StrategyDiminishing), string(agent.StrategyTemporal), string(agent.StrategyWeighted))
 	special[reflect.TypeFor[agent.ImportFormat]()] = strictjson.Words(
-		string(agent.ImportJSONL), string(agent.ImportChatGPT), string(agent.ImportClaude))
+		string(agent.ImportJSONL), string(agent.ImportChatGPT), string(agent.ImportClaude), string(agent.ImportClaudeCode))
 }
 
 // validate refuses an empty name, which in Go stands for the default and here is a
@@ -135,7 +135,7 @@ func nothingIn[T any](ctx context.Context, db *loci.DB) (*loci.Receipt[T], error
 func agentOps() []*Operation {
 	ops := slices.Concat(
 		factOps(), factKind().ops("SemanticMemory.SetTTLDurable", "AgentMemory.SetSemanticTTL"),
-		episodeOps(), episodeKind().ops("AgentMemory.SetEpisodicTTL"),
+		episodeOps(), captureOps(), episodeKind().ops("AgentMemory.SetEpisodicTTL"),
 		procedureOps(), procedureKind().ops("AgentMemory.SetProceduralTTL"),
 		wholeMemoryOps(),
 	)

@@ -17,6 +17,7 @@ func episodeOps() []*Operation {
 			Description: "What is there under the id is replaced, but for its relations, and kept in its history. With ttl_seconds 0 all is checked, and what is there is removed. " +
 				"Without an embedding the embedder of the memory's space makes one; without one the episode is found by words alone. The memory is made if it is not there.",
 			Positional: []string{"description"},
+			Texts:      []string{"description!"},
 			Covers:     []string{"EpisodicMemory.Record"},
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			AgentMake
@@ -28,6 +29,7 @@ func episodeOps() []*Operation {
 			Name:        "episodes.record_batch",
 			Summary:     "Record many episodes in one transaction",
 			Description: "All are recorded or none. Of those of one id the last one counts, and all are checked. The memory is made if it is not there.",
+			Texts:       []string{"episodes[].description!"},
 			Covers:      []string{"EpisodicMemory.RecordBatch"},
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			AgentMake
@@ -42,7 +44,7 @@ func episodeOps() []*Operation {
 		Define(Spec{
 			Name:    "episodes.import",
 			Summary: "Bring in a file of conversations, each message as an episode",
-			Description: "Formats: jsonl, chatgpt and claude (conversations.json of their exports); left out, it is found out. A message is known again, so the same file changes nothing and a newer export adds what is new. " +
+			Description: "Formats: jsonl, chatgpt and claude (conversations.json of their exports), and claude-code (a session file of Claude Code); left out, it is found out. A message is known again, so the same file changes nothing and a newer export adds what is new. " +
 				"The file is written in many transactions: what fails on the way leaves what was done, and the file brought in again completes it. Vectors are made in the background. The memory is made if it is not there." + whosePaths,
 			Positional: []string{"path"},
 			LocalPaths: []string{"path"},

@@ -20,6 +20,7 @@ func factOps() []*Operation {
 			Description: "What is there under the id is replaced, but for its relations, and kept in its history: text, vector, metadata, tags, expiry and validity become what the input says. " +
 				"With ttl_seconds 0 all is checked, and what is there is removed." + whatVectors,
 			Positional: []string{"content"},
+			Texts:      []string{"content!"},
 			Covers:     []string{"SemanticMemory.Put", "SemanticMemory.Store", "SemanticMemory.StoreWithMetadata", "SemanticMemory.StoreWithTTL"},
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			AgentMake
@@ -33,6 +34,7 @@ func factOps() []*Operation {
 			Description: "The free id is the one above the greatest in use; the answer tells which it became. Nothing that is there is replaced." +
 				whatVectors,
 			Positional: []string{"content"},
+			Texts:      []string{"content!"},
 			Covers:     []string{"SemanticMemory.PutUnique", "SemanticMemory.StoreUnique"},
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			AgentMake
@@ -45,6 +47,7 @@ func factOps() []*Operation {
 			Summary: "Store many facts in one transaction",
 			Description: "All are stored or none. Of those of one id the last one counts, and all are checked. Of more than a few without a vector the embedder makes those in the background." +
 				whatVectors,
+			Texts:  []string{"facts[].content!"},
 			Covers: []string{"SemanticMemory.PutBatch", "SemanticMemory.StoreBatch"},
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			AgentMake

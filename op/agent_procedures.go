@@ -17,6 +17,7 @@ func procedureOps() []*Operation {
 			Description: "What is there under the id is replaced and kept in its history, but for its relations and how well it served: confidence and counters stay, unless a confidence or reset is given. " +
 				"Without an embedding the embedder of the memory's space makes one; without one the procedure is found by words alone. The memory is made if it is not there.",
 			Positional: []string{"name"},
+			Texts:      []string{"name!", "steps[]!"},
 			Covers:     []string{"ProceduralMemory.Learn"},
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			AgentMake

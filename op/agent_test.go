@@ -98,7 +98,7 @@ func TestAgentCheck(t *testing.T) {
 		{"facts.match", `{"rel_type":"x","as_of_recorded_us":1}`, "", "as_of_recorded_us"},
 		{"facts.relate", `{"from":1,"rel_type":"x"}`, "to", "is missing"},
 		{"episodes.older_than", `{}`, "before_us", "is missing"},
-		{"episodes.import", `{"path":"x","format":"mbox"}`, "format", "must be one of jsonl, chatgpt, claude"},
+		{"episodes.import", `{"path":"x","format":"mbox"}`, "format", "must be one of jsonl, chatgpt, claude, claude-code"},
 		{"procedures.reinforce", `{"id":1}`, "success", "is missing"},
 		{"procedures.reinforce", `{"id":1,"success":true,"strategy":{"kind":"lucky"}}`, "strategy.kind", "must be one of fixed"},
 	} {

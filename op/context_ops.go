@@ -15,6 +15,7 @@ func contextPageOps() []*Operation {
 			Summary: "Make a page of a context, or replace a whole revision of one",
 			Description: "Fields that are left out take their defaults; only tier and outline stay as they are. Replacing a page needs its expected_version. " +
 				"A write that changes nothing makes no revision. The answer names the page and what was evicted to make room.",
+			Texts:  []string{"content!", "title", "summary"},
 			Covers: []string{"Store.Write"},
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			ContextChange
@@ -27,6 +28,7 @@ func contextPageOps() []*Operation {
 			Summary: "Cut a long text into pages of a context, all in the archive",
 			Description: "The pages one after the other are the text, byte for byte; cuts are at paragraphs, lines, sentences, words or characters. " +
 				"All pages are stored or none. The answer names them in the order of the text.",
+			Texts:  []string{"content!", "title"},
 			Covers: []string{"Store.Ingest"},
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			ContextChange
@@ -128,6 +130,7 @@ func contextPageOps() []*Operation {
 			Summary:     "Replace the content of a page of a context by a shorter summary of it",
 			Description: "This makes a revision; the text before it is read by its version. The summary is the caller's and must be shorter in bytes. All else of the page stays.",
 			Positional:  []string{"page_id"},
+			Texts:       []string{"summary!"},
 			Covers:      []string{"Store.Compact"},
 		}, func(ctx context.Context, db *loci.DB, in struct {
 			ContextChange

@@ -69,6 +69,7 @@ func friendlyOps() []*Operation {
 			Description: "What is known already is merged instead of kept twice: the same text, up to case, width and blanks, in the same namespace and scope.",
 			Positional:  []string{"text"},
 			Idempotent:  true,
+			Texts:       []string{"text!", "reasoning"},
 			Covers:      []string{"MemoryStore.UpsertByJudgment"},
 		}, remember),
 		Define(Spec{

@@ -33,7 +33,6 @@ func GoOnly() map[string]string {
 		"SemanticMemory.Deserialize":      "streams from a reader; facts.deserialize reads a file",
 		"EpisodicMemory.Deserialize":      "streams from a reader; episodes.deserialize reads a file",
 		"ProceduralMemory.Deserialize":    "streams from a reader; procedures.deserialize reads a file",
-		"EpisodicMemory.ImportFrom":       "streams from a reader; episodes.import reads a file",
 		"SemanticMemory.Kind":             "said by the row's name",
 		"EpisodicMemory.Kind":             "said by the row's name",
 		"ProceduralMemory.Kind":           "said by the row's name",

@@ -90,6 +90,7 @@ func graphOps() []*Operation {
 			Name:        "graph.apply_batch",
 			Summary:     "Write entities, relations and events in one transaction",
 			Description: "Everything is written or nothing is. Relations and events name entities by id, or by the ref that an entity of the same batch carries. What is known already is merged instead of kept twice, so the same batch may be sent again: an entity of the same name and type, a relation of the same ends and predicate, an event of the same name and participants, each within its namespace and scope.",
+			Texts:       []string{"entities[].name!", "entities[].summary", "entities[].evidence[].quote", "relations[].reason", "relations[].evidence[].quote", "events[].name!", "events[].summary", "events[].reason", "events[].evidence[].quote"},
 			Covers:      []string{"GraphStore.ApplyBatch"},
 		}, func(ctx context.Context, db *loci.DB, in GraphWrite) (*loci.Receipt[loci.GraphBatchResult], error) {
 			return db.Graph().ApplyBatch(ctx, in.batch())

@@ -14,6 +14,7 @@ func graphTextOps() []*Operation {
 			Description: "Each line is predicate(subject) = object or predicate(subject, object). Names with one of ( ) , = in them go in quotes; # begins a comment. A text with a mistake is refused whole. What is known already is merged, so the same text may be sent again; the counts include it.",
 			Idempotent:  true,
 			Positional:  []string{"text"},
+			Texts:       []string{"text!"},
 			Covers:      []string{"GraphStore.ImportText"},
 		}, func(ctx context.Context, db *loci.DB, in loci.GraphText) (*loci.Receipt[loci.GraphTextResult], error) {
 			return db.Graph().ImportText(ctx, in)

@@ -79,6 +79,7 @@ func memoryOps() []*Operation {
 			Name:        "memories.upsert",
 			Summary:     "Create a memory, or replace the one with this id",
 			Description: "Without an id a memory is created. With one, that memory is replaced: text, reasoning, tags, evidence and metadata become what the input says, while namespace, scope and state are kept where the input leaves them out.",
+			Texts:       []string{"judgment!", "reasoning", "evidence[].quote"},
 			Covers:      []string{"MemoryStore.Upsert"},
 		}, func(ctx context.Context, db *loci.DB, in MemoryWrite) (*loci.Receipt[loci.Memory], error) {
 			return db.Memories().Upsert(ctx, in.input())
@@ -87,6 +88,7 @@ func memoryOps() []*Operation {
 			Name:        "memories.upsert_many",
 			Summary:     "Create or replace several memories in one transaction",
 			Description: "Either every memory is written or none is.",
+			Texts:       []string{"memories[].judgment!", "memories[].reasoning", "memories[].evidence[].quote"},
 			Covers:      []string{"MemoryStore.UpsertMany"},
 		}, func(ctx context.Context, db *loci.DB, in MemoriesWrite) (*loci.Receipt[[]loci.Memory], error) {
 			ins := make([]loci.MemoryInput, len(in.Memories))
@@ -100,6 +102,7 @@ func memoryOps() []*Operation {
 			Summary:     "Create a memory unless the same judgment is known, then merge",
 			Description: "Judgments are the same when they differ only in case, width and blanks, within one namespace and scope. Tags and evidence are united, metadata merged with the new keys winning, type and reasoning replaced when given.",
 			Idempotent:  true,
+			Texts:       []string{"judgment!", "reasoning", "evidence[].quote"},
 			Covers:      []string{"MemoryStore.UpsertByJudgment"},
 		}, func(ctx context.Context, db *loci.DB, in MemoryWrite) (*loci.Receipt[loci.Memory], error) {
 			return db.Memories().UpsertByJudgment(ctx, in.input())

@@ -82,6 +82,7 @@ func noteOps() []*Operation {
 			Description: "The file must be UTF-8 text of at most 16 MiB under the namespace's root, symbolic links resolved. Its folders and its name become tags of every chunk. Chunks whose text did not change keep their id, and a file of which nothing changed makes no revision." + whosePaths,
 			Positional:  []string{"path"},
 			Idempotent:  true,
+			Texts:       []string{"evidence[].quote"},
 			Covers:      []string{"NoteStore.UpsertFile"},
 		}, func(ctx context.Context, db *loci.DB, in loci.NoteFileInput) (*loci.Receipt[loci.Note], error) {
 			return db.Notes().UpsertFile(ctx, in)

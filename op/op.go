@@ -33,6 +33,10 @@ type Spec struct {
 	// LocalPaths names the string fields that hold a path. A command line takes
 	// relative ones and makes them absolute.
 	LocalPaths []string
+	// Texts names the fields that hold text to keep, such as "memories[].judgment!".
+	// They lose marked blocks, which the memory gave itself; those with a "!" must
+	// have something left then.
+	Texts []string
 	// Covers lists the Go methods and functions that the operation makes reachable, such as
 	// "MemoryStore.Upsert".
 	Covers []string
@@ -87,8 +91,12 @@ func Define[In, Out any](spec Spec, handler func(context.Context, *loci.DB, In) 
 		panic("op: " + spec.Name + ": " + err.Error())
 	}
 	strictjson.AllowNull(out, reflect.TypeFor[Out]())
+	texts := textFields(spec.Name, reflect.TypeFor[In](), spec.Texts)
 	read := func(raw []byte) (v In, err error) {
 		if err = decode(in, raw, &v); err == nil {
+			err = unmark(&v, texts)
+		}
+		if err == nil {
 			if own, ok := any(v).(validator); ok {
 				err = own.validate()
 			}

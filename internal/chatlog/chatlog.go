@@ -27,7 +27,7 @@ type Message struct {
 	Role   string // user, assistant, system, tool, or what the export says; at most 512 bytes
 	Author string // name of a speaker or of a tool, at most 512 bytes, "" when the export has none
 	At     int64  // UTC microseconds; 0 unknown
-	Text   string // never blank
+	Text   string // never blank, and without marked blocks
 }
 
 // Format names how a file is written. The empty one is found out by Read.
@@ -38,6 +38,9 @@ const (
 	JSONL   Format = "jsonl"   // one JSON object a line: a message, or a conversation in its "messages"
 	ChatGPT Format = "chatgpt" // conversations.json of an export of ChatGPT
 	Claude  Format = "claude"  // conversations.json of an export of Claude
+	// ClaudeCode is a session file of Claude Code: a line for each message, among
+	// lines that are none.
+	ClaudeCode Format = "claude-code"
 )
 
 // Limits bounds what Read takes. A zero stands for the default, a negative number
@@ -72,6 +75,7 @@ const (
 	Branch      Reason = "branch"      // it lies on a branch that was left when a message was edited or an answer made anew
 	ToolCall    Reason = "tool_call"   // a call of a tool, or its result, without text for people
 	Thinking    Reason = "thinking"    // what a model thought before it answered
+	Recalled    Reason = "recalled"    // it is all marked blocks: what a memory gave, and has already
 	NotText     Reason = "not_text"    // it is all images, sound, files or another content that has no text
 )
 
@@ -144,6 +148,8 @@ func Read(r io.Reader, format Format, limits Limits, fn func(Message) error) (Re
 		err = rd.export(src, func() conversation { return &gptConversation{} })
 	case Claude:
 		err = rd.export(src, func() conversation { return &claudeConversation{} })
+	case ClaudeCode:
+		err = rd.claudeCode(src)
 	}
 	rd.report.EmptyThreads = int64(len(rd.threads)) - rd.report.Threads
 	return rd.report, err

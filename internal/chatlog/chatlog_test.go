@@ -181,7 +181,7 @@ func TestErrors(t *testing.T) {
 		limits Limits
 		want   string // in the message
 	}{
-		{"format", "", "csv", Limits{}, "must be jsonl, chatgpt or claude"},
+		{"format", "", "csv", Limits{}, "must be jsonl, chatgpt, claude or claude-code"},
 		{"negative limit", "", JSONL, Limits{MaxThreads: -1}, "max_threads: must not be negative"},
 		{"long default thread", "", JSONL, Limits{Thread: strings.Repeat("t", 513)}, "512 bytes"},
 		{"zip", "PK\x03\x04...", "", Limits{}, "zip archive"},

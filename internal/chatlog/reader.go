@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/mark"
 )
 
 // maxName is how long ids, roles, titles and authors may be, in bytes.
@@ -98,8 +99,12 @@ func (r *reader) message(m Message, c *content, found damage) error {
 	if r.report.Messages >= r.limits.MaxMessages {
 		return errs.Invalid("", "the input has more than %d messages; divide it", r.limits.MaxMessages)
 	}
-	m.Text = c.text()
+	m.Text = mark.Strip(c.text())
 	r.count(c.damage)
+	if strings.TrimSpace(m.Text) == "" {
+		r.leaveOut(Recalled)
+		return nil
+	}
 	if len(m.Text) > r.limits.MaxMessageBytes {
 		if !r.limits.CutLong {
 			return errs.Invalid("", "the text has %d bytes, more than %d", len(m.Text), r.limits.MaxMessageBytes)

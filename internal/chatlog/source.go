@@ -93,9 +93,9 @@ func (s *source) head() ([]byte, error) {
 // it puts the beginning back.
 func (s *source) begin(format *Format) (head []byte, err error) {
 	switch *format {
-	case "", JSONL, ChatGPT, Claude:
+	case "", JSONL, ChatGPT, Claude, ClaudeCode:
 	default:
-		return nil, errs.Invalid("format", "must be jsonl, chatgpt or claude")
+		return nil, errs.Invalid("format", "must be jsonl, chatgpt, claude or claude-code")
 	}
 	if head, err = s.head(); err == nil && *format == "" {
 		*format, err = detect(head)
@@ -120,7 +120,7 @@ func detect(head []byte) (Format, error) {
 		format = detectList(dec, ChatGPT)
 	}
 	if format == "" {
-		return "", errs.Invalid("format", "cannot be told from the beginning of the input; say jsonl, chatgpt or claude")
+		return "", errs.Invalid("format", "cannot be told from the beginning of the input; say jsonl, chatgpt, claude or claude-code")
 	}
 	return format, nil
 }
@@ -154,6 +154,8 @@ func detectNames(dec *json.Decoder, listed bool) Format {
 		}
 		if !listed {
 			switch name {
+			case "parentUuid", "isSidechain":
+				return ClaudeCode
 			case "role", "content", "text", "messages":
 				return JSONL
 			case "conversations":
