@@ -79,10 +79,15 @@ func TestServeProcess(t *testing.T) {
 	if err != nil || resp.StatusCode != 200 || !strings.Contains(string(body), "Nobody logs this.") {
 		t.Errorf("%d %s %v", resp.StatusCode, body, err)
 	}
-	// Another process finds the data in use.
-	second := program(t, "health", "--data", dir, "--wait", "0s")
-	if err := second.Run(); second.ProcessState.ExitCode() != 5 {
-		t.Errorf("second process: %v", err)
+	// Another process finds the data in use, and goes through the one that holds it
+	// unless that is turned off.
+	alone := program(t, "health", "--data", dir, "--wait", "0s", "--attach=false")
+	if err := alone.Run(); alone.ProcessState.ExitCode() != 5 {
+		t.Errorf("a process that must not attach: %v", err)
+	}
+	second, err := program(t, "recall", "logs", "--data", dir, "--wait", "0s").Output()
+	if err != nil || !strings.Contains(string(second), "Nobody logs this.") {
+		t.Errorf("second process: %q %v", second, err)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

@@ -152,14 +152,14 @@ func agentModel(name string, raw json.RawMessage) modelUse {
 
 // bindAgent binds the embedder for an operation on agent memory, where it makes or
 // made the memory's vectors, or a memory that is new would take it.
-func (a *App) bindAgent(ctx context.Context, db *loci.DB, m *Model, use modelUse, raw json.RawMessage) error {
+func (h *holding) bindAgent(ctx context.Context, m *Model, use modelUse, raw json.RawMessage) error {
 	var in op.AgentMake
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &in); err != nil {
 			return nil // the operation refuses it
 		}
 	}
-	known, err := agent.OpenExisting(ctx, db, agent.Config{
+	known, err := agent.OpenExisting(ctx, h.db, agent.Config{
 		Namespace: valueOr(in.Namespace, ""), Scope: valueOr(in.Scope, ""),
 	})
 	switch {
@@ -175,9 +175,7 @@ func (a *App) bindAgent(ctx context.Context, db *loci.DB, m *Model, use modelUse
 	case known.Space() != m.ID, use == modelPlaces:
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, searchPatience)
-	defer cancel()
-	err = m.Bind(limited, db)
+	err = h.bind(ctx, m, searchPatience)
 	switch {
 	case err == nil:
 		return nil
@@ -186,11 +184,11 @@ func (a *App) bindAgent(ctx context.Context, db *loci.DB, m *Model, use modelUse
 	case use == modelNeeded, use == modelPlaces:
 		return err
 	case use == modelShows:
-		a.Note("The memory is without its embedder: %s", a.failure(err).Message)
+		h.note(ctx, "The memory is without its embedder: %s", h.a.failure(err).Message)
 	case use == modelReads:
-		a.Note("Searched without vectors: %s", a.failure(err).Message)
+		h.note(ctx, "Searched without vectors: %s", h.a.failure(err).Message)
 	default:
-		a.Note("It has no vector, so its words alone find it: %s", a.failure(err).Message)
+		h.note(ctx, "It has no vector, so its words alone find it: %s", h.a.failure(err).Message)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/op"
+	"github.com/loci-memory/loci/op/local"
 	"github.com/spf13/cobra"
 )
 
@@ -258,35 +258,26 @@ func (a *App) Log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.deps.Stderr, nil))
 }
 
-// Open opens the store of the data directory in force. When another process
-// holds it, it waits as long as the settings allow, since most commands hold it
-// for an instant only. Without waitForIndex a store whose index is unusable
-// opens at once and searches are degraded. No vectors are made in the
-// background, which would only hold up the program's end.
-func (a *App) Open(ctx context.Context, waitForIndex bool) (*loci.DB, error) {
-	return a.open(ctx, &loci.Options{WaitForIndex: waitForIndex, NoBackgroundEmbedding: true})
-}
-
-func (a *App) open(ctx context.Context, opts *loci.Options) (*loci.DB, error) {
-	deadline := time.Now().Add(a.settings.duration("wait"))
-	pause := 20 * time.Millisecond
-	for {
-		db, err := a.deps.Open(ctx, a.DataDir(), opts)
-		if err == nil || !errors.Is(err, loci.ErrLocked) || time.Now().Add(pause).After(deadline) {
-			return db, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errs.Wrap(errs.Canceled, ctx.Err(), "stopped while another process held the data directory")
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, 200*time.Millisecond)
+// Open opens the store itself, for a command that needs more than its operations.
+// When another process holds it, it waits as long as the settings allow, since
+// most commands hold it for an instant only, and then says which one to end.
+// Without waitForIndex a store whose index is unusable opens at once and searches
+// are degraded. No vectors are made in the background, which would only hold up
+// the program's end. Other processes can attach meanwhile, unless that is turned
+// off; DB is the store, never nil.
+func (a *App) Open(ctx context.Context, waitForIndex bool) (*local.Memory, error) {
+	o := a.localOptions(&loci.Options{WaitForIndex: waitForIndex, NoBackgroundEmbedding: true})
+	o.NoAttach = true
+	m, err := a.openAs(ctx, o)
+	if err != nil {
+		return nil, err
 	}
+	return m.Memory, nil
 }
 
-// Call opens the store, runs one operation with the models that it needs, shows
-// the result and closes the store again. What was written gets its vectors after
-// the result is shown.
+// Call runs one operation, with the models that it needs, on the memory, which
+// this process holds meanwhile or another one does, and shows the result. What
+// was written gets its vectors after the result is shown.
 func (a *App) Call(ctx context.Context, name string, raw []byte) (err error) {
 	o, ok := op.Default().Lookup(name)
 	if !ok {
@@ -300,12 +291,12 @@ func (a *App) Call(ctx context.Context, name string, raw []byte) (err error) {
 		return err
 	}
 	defer cancel()
-	db, err := a.Open(ctx, true)
+	m, err := a.open(ctx, true)
 	if err != nil {
 		return errs.WithOp(name, err)
 	}
-	defer func() { err = first(errors.Join(err, db.Close())) }()
-	out, err := a.callOn(ctx, db, o, raw)
+	defer func() { err = first(errors.Join(err, m.Close())) }()
+	out, err := m.run(ctx, a, o, raw)
 	if err != nil {
 		return err
 	}
@@ -313,32 +304,11 @@ func (a *App) Call(ctx context.Context, name string, raw []byte) (err error) {
 		return err
 	}
 	if name == "notes.sync_dir" {
-		if err := a.noteNotes(ctx, db, raw); err != nil {
+		if err := a.noteNotes(ctx, m, raw); err != nil {
 			return err
 		}
 	}
-	if writesText(name) || agentPending(o, out) {
-		return a.settle(ctx, db)
-	}
-	return nil
-}
-
-// callOn runs an operation on an open store.
-func (a *App) callOn(ctx context.Context, db *loci.DB, o *op.Operation, raw json.RawMessage) (out json.RawMessage, err error) {
-	if raw, err = a.fillSpace(ctx, db, o, raw); err != nil {
-		return nil, errs.WithOp(o.Name, err)
-	}
-	release, err := a.bindFor(ctx, db, o.Name, raw)
-	defer func() { err = first(errors.Join(err, release())) }()
-	if err != nil {
-		return nil, errs.WithOp(o.Name, err)
-	}
-	if o.LongRunning {
-		p := a.Progress(o.Summary)
-		defer p.Close()
-		ctx = op.WithProgress(ctx, p.Update)
-	}
-	return op.Local(db).Call(ctx, o.Name, raw)
+	return m.settle(ctx, a, writesText(name) || agentPending(o, out))
 }
 
 // WithTimeout puts the --timeout in force on ctx.

@@ -182,6 +182,7 @@ func TestConfig(t *testing.T) {
 		{"quiet", "false", "LOCI_QUIET"},
 		{"timeout", "0s", "default"},
 		{"wait", "7s", file},
+		{"attach", "true", "default"},
 		{"color", "never", "NO_COLOR"},
 		{"listen", defaultListen, "default"},
 	}

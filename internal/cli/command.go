@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/op"
 	"github.com/spf13/cobra"
 )
@@ -248,29 +247,25 @@ the data directory meanwhile.
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			db, err := a.open(ctx, &loci.Options{})
+			m, err := a.shared(ctx, nil)
 			if err != nil {
 				return err
 			}
-			stop, err := a.keepModels(ctx, db)
-			if err != nil {
-				return first(errors.Join(err, db.Close()))
-			}
 			err = a.deps.Serve(ctx, ServeConfig{
 				Addr:    a.settings.get("listen").Value,
-				Caller:  op.Local(db),
+				Caller:  m,
 				Log:     a.Log(),
 				Timeout: a.Timeout(),
 				Ready: func(url string) {
 					if a.JSON() {
-						a.writeJSON(a.deps.Stdout, map[string]string{"url": url, "data": db.Directory()})
+						a.writeJSON(a.deps.Stdout, map[string]string{"url": url, "data": m.Directory()})
 						return
 					}
 					w := a.painter(a.deps.Stdout)
-					w.Line("Listening on " + w.Bold(url) + ", data in " + db.Directory())
+					w.Line("Listening on " + w.Bold(url) + ", data in " + m.Directory())
 				},
 			})
-			return errors.Join(err, stop(), db.Close())
+			return errors.Join(err, m.Close())
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "loopback `address` to listen on (default \""+defaultListen+"\")")

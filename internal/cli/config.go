@@ -20,7 +20,7 @@ import (
 type rootFlags struct {
 	data, config, namespace string
 	scopes                  []string
-	json, quiet             bool
+	json, quiet, attach     bool
 	timeout, wait           time.Duration
 	color                   string
 	embedder, reranker      string
@@ -36,6 +36,7 @@ func (a *App) addRootFlags(root *cobra.Command) {
 	f.StringArrayVar(&a.flags.scopes, "scope", nil, "`scope` of what is read or written; repeat it to read several (default \"public\")")
 	f.DurationVar(&a.flags.timeout, "timeout", 0, "give up after this long; 0 is never")
 	f.DurationVar(&a.flags.wait, "wait", 0, "how long to wait for another process that holds the data (default 3s)")
+	f.BoolVar(&a.flags.attach, "attach", true, "go through another process that holds the data, and let others go through this one")
 	f.StringVar(&a.flags.embedder, "embedder", "", "embedding `model`: none, builtin, static or the address of a service (default \"builtin\")")
 	f.StringVar(&a.flags.reranker, "reranker", "", "reranking `model`: none or the address of a service (default \"none\")")
 	f.StringVar(&a.flags.color, "color", "", "colour: auto, always or never (default \"auto\")")
@@ -50,6 +51,7 @@ type fileConfig struct {
 	Quiet     *bool   `json:"quiet,omitempty"`
 	Timeout   *string `json:"timeout,omitempty"`
 	Wait      *string `json:"wait,omitempty"`
+	Attach    *bool   `json:"attach,omitempty"`
 	Color     *string `json:"color,omitempty"`
 	Listen    *string `json:"listen,omitempty"`
 	Embedder  *string `json:"embedder,omitempty"`
@@ -65,7 +67,7 @@ func (c fileConfig) get(name string) (string, bool) {
 	if p := text[name]; p != nil {
 		return *p, true
 	}
-	for n, p := range map[string]*bool{"json": c.JSON, "quiet": c.Quiet} {
+	for n, p := range map[string]*bool{"json": c.JSON, "quiet": c.Quiet, "attach": c.Attach} {
 		if n == name && p != nil {
 			return strconv.FormatBool(*p), true
 		}
@@ -134,6 +136,7 @@ func (a *App) settingSpecs() []settingSpec {
 		{"quiet", checkBool, "false"},
 		{"timeout", checkDuration, "0s"},
 		{"wait", checkDuration, "3s"},
+		{"attach", checkBool, "true"},
 		{"color", checkColor, "auto"},
 		{"listen", checkFilled, defaultListen},
 		{"embedder", a.checkEmbedder, embedder},
@@ -234,7 +237,7 @@ func (a *App) resolve(cmd *cobra.Command, spec settingSpec, conf fileConfig, fil
 			return v, errs.Invalid(v.Source, "%s", err)
 		}
 	}
-	if spec.name == "json" || spec.name == "quiet" {
+	if spec.name == "json" || spec.name == "quiet" || spec.name == "attach" {
 		b, _ := strconv.ParseBool(v.Value)
 		v.Value = strconv.FormatBool(b)
 	}

@@ -96,12 +96,12 @@ func (a *App) answer(ctx context.Context, o *op.Operation, raw json.RawMessage) 
 		return nil, err
 	}
 	defer cancel()
-	db, err := a.Open(ctx, false)
+	m, err := a.open(ctx, false)
 	if err != nil {
 		return nil, errs.WithOp(o.Name, err)
 	}
-	defer func() { err = first(errors.Join(err, db.Close())) }()
-	return a.callOn(ctx, db, o, raw)
+	defer func() { err = first(errors.Join(err, m.Close())) }()
+	return m.run(ctx, a, o, raw)
 }
 
 // drawPage draws a page into a file, or onto standard output.

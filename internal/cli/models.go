@@ -19,6 +19,7 @@ import (
 	"github.com/loci-memory/loci/embed/endpoint"
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/op"
+	"github.com/loci-memory/loci/op/local"
 	rerankbyurl "github.com/loci-memory/loci/rerank/byurl"
 )
 
@@ -238,18 +239,10 @@ func writesText(name string) bool {
 		slices.Contains([]string{"remember", "graph.apply_batch", "graph.import_text", "notes.upsert_file", "notes.sync_dir"}, name)
 }
 
-// bindFor binds the models that an operation needs, and says how to let go of
-// them. A search goes without a model that fails, and a person is told; a sync
-// has nothing to do without it.
-func (a *App) bindFor(ctx context.Context, db *loci.DB, name string, raw json.RawMessage) (release func() error, err error) {
-	var closers []func() error
-	release = func() error {
-		var all []error
-		for _, c := range closers {
-			all = append(all, c())
-		}
-		return errors.Join(all...)
-	}
+// bindFor binds the models that an operation needs, unless they are bound. A
+// search goes without a model that fails, and a person is told; a sync has nothing
+// to do without it.
+func (h *holding) bindFor(ctx context.Context, name string, raw json.RawMessage) error {
 	var in struct {
 		NoVector bool `json:"no_vector"`
 		NoRerank bool `json:"no_rerank"`
@@ -258,72 +251,111 @@ func (a *App) bindFor(ctx context.Context, db *loci.DB, name string, raw json.Ra
 	_ = json.Unmarshal(raw, &in)
 	sync := name == "embeddings.sync"
 	use := agentModel(name, raw)
-	if sync || searches(name) && !in.NoVector || use != modelUnused {
-		threads := 1
-		if sync {
-			threads = runtime.NumCPU()
-		}
-		m, err := a.openThreads(sync, threads)
+	embeds := sync || searches(name) && !in.NoVector || use != modelUnused
+	reranks := name == "reranker_registered" || (searches(name) || use == modelReads) && !in.NoRerank
+	if !embeds && !reranks {
+		return nil
+	}
+	// Models are bound for the store, whoever's call needs them.
+	ctx = loci.WithAccess(ctx, nil)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if embeds {
+		m, err := h.model(sync)
 		switch {
 		case err != nil:
-			return release, err
+			return err
 		case m == nil && sync:
-			return release, errs.Invalid("embedder", "is none: choose one with --embedder, LOCI_EMBEDDER or the configuration file")
+			return errs.Invalid("embedder", "is none: choose one with --embedder, LOCI_EMBEDDER or the configuration file")
+		case m != nil && use != modelUnused:
+			err = h.bindAgent(ctx, m, use, raw)
 		case m != nil:
-			closers = append(closers, m.Close)
-			if use != modelUnused {
-				err = a.bindAgent(ctx, db, m, use, raw)
-			} else {
-				err = a.bindOne(ctx, db, m, name, raw)
-			}
-			if err != nil {
-				return release, err
-			}
+			err = h.bindOne(ctx, m, name, raw)
 		}
-	}
-	if name == "reranker_registered" || (searches(name) || use == modelReads) && !in.NoRerank {
-		r, err := a.bindReranker(ctx, db)
-		if err != nil {
-			return release, err
-		}
-		if r != nil {
-			closers = append(closers, r.Close)
-		}
-	}
-	return release, nil
-}
-
-func (a *App) bindOne(ctx context.Context, db *loci.DB, m *Model, name string, raw json.RawMessage) error {
-	if name == "embeddings.sync" {
-		return m.Bind(ctx, db)
-	}
-	switch has, err := m.has(ctx, db); {
-	case err != nil:
-		return err
-	case !has:
-		h, err := db.Health(ctx)
 		if err != nil {
 			return err
 		}
-		namespace := a.settings.get("namespace").Value
+	}
+	if reranks && h.reranker == nil {
+		r, err := h.a.bindReranker(ctx, h.db)
+		if err != nil {
+			return err
+		}
+		h.reranker = r
+	}
+	return nil
+}
+
+// model is the embedder in force, nil for none. It is opened once and kept.
+func (h *holding) model(sync bool) (*Model, error) {
+	key, threads := 1, 1
+	if sync {
+		key, threads = 0, runtime.NumCPU()
+	}
+	if m := h.models[key]; m != nil {
+		return m, nil
+	}
+	m, err := h.a.openThreads(sync, threads)
+	if err == nil && m != nil {
+		h.models[key] = m
+	}
+	return m, err
+}
+
+// bind binds a model within a time, unless it is bound. For an attached process
+// one that failed is left alone for a while.
+func (h *holding) bind(ctx context.Context, m *Model, patience time.Duration) error {
+	if h.db.Link().HasEmbedder(m.ID) {
+		return nil
+	}
+	attached := local.Attached(ctx)
+	if attached && !h.failed.IsZero() && time.Since(h.failed) < retryEvery {
+		return errs.Invalid("embedder", "did not answer a moment ago")
+	}
+	if patience > 0 {
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		ctx = limited
+	}
+	err := m.Bind(ctx, h.db)
+	if err != nil && attached {
+		h.failed = time.Now()
+	}
+	return err
+}
+
+func (h *holding) bindOne(ctx context.Context, m *Model, name string, raw json.RawMessage) error {
+	if name == "embeddings.sync" {
+		if local.Attached(ctx) {
+			return h.bind(ctx, m, 0)
+		}
+		return m.Bind(ctx, h.db) // with all its threads, whatever is bound
+	}
+	switch has, err := m.has(ctx, h.db); {
+	case err != nil:
+		return err
+	case !has:
+		s, err := h.db.Health(ctx)
+		if err != nil {
+			return err
+		}
+		namespace := h.a.settings.get("namespace").Value
 		if contextSearches(name) {
 			if namespace, err = contextNamespace(raw); err != nil {
 				return err
 			}
 		}
-		on, err := db.Embeddings().NamespaceVectorization(ctx, namespace)
-		if err == nil && on && h.RecordCount > 0 {
-			a.Note("Searched without vectors, for there are none of %s yet: loci embeddings sync", m.Title)
+		on, err := h.db.Embeddings().NamespaceVectorization(ctx, namespace)
+		if err == nil && on && s.RecordCount > 0 {
+			h.note(ctx, "Searched without vectors, for there are none of %s yet: loci embeddings sync", m.Title)
 		}
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, searchPatience)
-	defer cancel()
-	if err := m.Bind(limited, db); err != nil {
+	if err := h.bind(ctx, m, searchPatience); err != nil {
 		if ctx.Err() != nil {
 			return errs.Wrap(errs.Canceled, ctx.Err(), "stopped before the search began")
 		}
-		a.Note("Searched without vectors: %s", a.failure(err).Message)
+		h.note(ctx, "Searched without vectors: %s", h.a.failure(err).Message)
 	}
 	return nil
 }
@@ -381,7 +413,7 @@ func (a *App) settle(ctx context.Context, db *loci.DB) error {
 }
 
 // noteNotes tells a person who brings in notes that these get no vectors.
-func (a *App) noteNotes(ctx context.Context, db *loci.DB, raw json.RawMessage) error {
+func (a *App) noteNotes(ctx context.Context, caller op.Caller, raw json.RawMessage) error {
 	if a.embedderOff() {
 		return nil
 	}
@@ -389,11 +421,22 @@ func (a *App) noteNotes(ctx context.Context, db *loci.DB, raw json.RawMessage) e
 	if err != nil {
 		return err
 	}
-	on, err := db.Embeddings().Vectorization(ctx, namespace, loci.TierNotes)
-	if err == nil && !on {
+	in, err := marshal(map[string]any{"tier": loci.TierNotes, "namespace": namespace})
+	if err != nil {
+		return err
+	}
+	out, err := caller.Call(ctx, "embeddings.vectorization", in)
+	if err != nil {
+		return err
+	}
+	var state op.SwitchState
+	if err := json.Unmarshal(out, &state); err != nil {
+		return err
+	}
+	if !state.Enabled {
 		a.Note("Notes are found by their words. To find them by their meaning as well: loci embeddings enable notes, then loci embeddings sync")
 	}
-	return err
+	return nil
 }
 
 // namespaceOf is the namespace that an input names.
@@ -451,7 +494,7 @@ func (a *App) keepModels(ctx context.Context, db *loci.DB) (stop func() error, e
 
 // fillSpace puts the space of the model in force into an input that may name one
 // and does not.
-func (a *App) fillSpace(ctx context.Context, db *loci.DB, o *op.Operation, raw json.RawMessage) (json.RawMessage, error) {
+func (a *App) fillSpace(ctx context.Context, caller op.Caller, o *op.Operation, raw json.RawMessage) (json.RawMessage, error) {
 	if o.Name != "embeddings.status" && o.Name != "embeddings.vector_ready" && o.Name != "embeddings.sync" {
 		return raw, nil
 	}
@@ -467,11 +510,18 @@ func (a *App) fillSpace(ctx context.Context, db *loci.DB, o *op.Operation, raw j
 	if m, err := a.openModel(false); err != nil {
 		return nil, err
 	} else if m != nil {
-		known, err := db.Embeddings().EmbedderSpace(ctx, m.ID)
-		if err = errors.Join(err, m.Close()); err != nil {
+		if err := m.Close(); err != nil {
 			return nil, err
 		}
-		if known != nil {
+		out, err := caller.Call(ctx, "embeddings.spaces", nil)
+		if err != nil {
+			return nil, err
+		}
+		var known op.Spaces
+		if err := json.Unmarshal(out, &known); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(known.Spaces, func(s loci.EmbeddingSpace) bool { return s.ID == m.ID }) {
 			put(fields, "space", m.ID, false)
 		}
 	}

@@ -53,15 +53,11 @@ changes. It holds the data directory meanwhile.
 			default:
 				return usageError{errors.New("notes are written to one scope: give --scope once"), cmd.CommandPath()}
 			}
-			db, err := a.open(ctx, &loci.Options{WaitForIndex: true})
+			m, err := a.shared(ctx, &loci.Options{WaitForIndex: true})
 			if err != nil {
 				return errs.WithOp("notes.watch", err)
 			}
-			stop, err := a.keepModels(ctx, db)
-			if err != nil {
-				return first(errors.Join(err, db.Close()))
-			}
-			return errors.Join(a.watch(ctx, db, valueOr(d.namespace, loci.DefaultNamespace), o, poll), stop(), db.Close())
+			return errors.Join(a.watch(ctx, m, valueOr(d.namespace, loci.DefaultNamespace), o, poll), m.Close())
 		},
 	}
 	f := cmd.Flags()
@@ -80,20 +76,30 @@ func valueOr(p *string, otherwise string) string {
 }
 
 // watch keeps notes up to their folder until ctx ends.
-func (a *App) watch(ctx context.Context, db *loci.DB, namespace string, o loci.SyncOptions, poll time.Duration) error {
-	root, err := db.Notes().Root(ctx, namespace)
+func (a *App) watch(ctx context.Context, caller op.Caller, namespace string, o loci.SyncOptions, poll time.Duration) error {
+	in, err := marshal(map[string]any{"namespace": namespace})
 	if err != nil {
 		return err
 	}
+	out, err := caller.Call(ctx, "notes.root", in)
+	if err != nil {
+		return err
+	}
+	var root op.RootAnswer
+	if err := json.Unmarshal(out, &root); err != nil {
+		return err
+	}
+	if in, err = syncInput(namespace, o); err != nil {
+		return err
+	}
 	first := true
-	return notewatch.Watch(ctx, root, notewatch.Options{Poll: poll}, func(ctx context.Context) error {
-		opts := o
+	return notewatch.Watch(ctx, root.Root, notewatch.Options{Poll: poll}, func(ctx context.Context) error {
 		if first {
 			p := a.Progress("Bring in notes")
 			defer p.Close()
-			opts.Progress = p.Update
+			ctx = op.WithProgress(ctx, p.Update)
 		}
-		r, err := db.Notes().SyncDir(ctx, namespace, opts)
+		out, err := caller.Call(ctx, "notes.sync_dir", in)
 		if err != nil {
 			// What ails the folder may pass; a wrong call does not.
 			if first || errors.Is(err, loci.ErrClosed) || errors.Is(err, loci.ErrStorage) {
@@ -102,12 +108,34 @@ func (a *App) watch(ctx context.Context, db *loci.DB, namespace string, o loci.S
 			a.Log().Warn("the notes could not be brought up to their folder", "error", err)
 			return nil
 		}
+		var r loci.Receipt[loci.SyncReport]
+		if err := json.Unmarshal(out, &r); err != nil {
+			return err
+		}
 		if v := r.Value; first || v.Added+v.Changed+v.Deleted > 0 {
 			first = false
-			return a.Print(r, func(w *Painter) { renderSync(w, *r) })
+			return a.Print(r, func(w *Painter) { renderSync(w, r) })
 		}
 		return nil
 	})
+}
+
+// syncInput is the input of notes.sync_dir. No tags at all are not the same as
+// none given.
+func syncInput(namespace string, o loci.SyncOptions) (json.RawMessage, error) {
+	raw, err := marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	put(fields, "namespace", namespace, true)
+	if o.Tags != nil {
+		put(fields, "tags", o.Tags, true)
+	}
+	return marshal(fields)
 }
 
 // renderNoteResult shows the result of an operation on notes; false when it has

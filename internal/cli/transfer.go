@@ -41,12 +41,12 @@ only that one is written, unless --all is given.
 			if set, _ := a.settings.given("namespace"); set && !all {
 				opts.Namespace = new(a.settings.get("namespace").Value)
 			}
-			db, err := a.Open(ctx, false)
+			m, err := a.Open(ctx, false)
 			if err != nil {
 				return errs.WithOp("export", err)
 			}
-			report, err := a.export(ctx, db, fileOf(args), opts)
-			if err = errors.Join(err, db.Close()); err != nil {
+			report, err := a.export(ctx, m.DB(), fileOf(args), opts)
+			if err = errors.Join(err, m.Close()); err != nil {
 				return first(err)
 			}
 			what := "everything"
@@ -168,10 +168,11 @@ has is refused.
 				defer f.Close()
 				in = f
 			}
-			db, err := a.Open(ctx, true)
+			m, err := a.Open(ctx, true)
 			if err != nil {
 				return errs.WithOp("import", err)
 			}
+			db := m.DB()
 			p := a.Progress("Import")
 			report, err := db.Import(ctx, in, &loci.ImportOptions{DryRun: dryRun, Remap: remap, Progress: p.Update})
 			p.Close()
@@ -181,7 +182,7 @@ has is refused.
 			if err == nil && !dryRun {
 				err = a.settle(ctx, db)
 			}
-			return first(errors.Join(err, db.Close()))
+			return first(errors.Join(err, m.Close()))
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check everything and write nothing")

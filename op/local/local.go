@@ -29,9 +29,11 @@ type Options struct {
 	// Wait is how long to try while the directory is held by a process that does
 	// not serve it, or not yet; 0 is one try. The error is then loci.ErrLocked.
 	Wait time.Duration
-	// NoAttach keeps to the store itself: a directory that another process holds
-	// is loci.ErrLocked, after Wait.
+	// NoAttach is for a program that needs the store itself: a directory that
+	// another process holds is loci.ErrLocked, after Wait.
 	NoAttach bool
+	// NoServe lets no other process attach to this one.
+	NoServe bool
 	// Hold is called when this process has come to hold the store, at Open or
 	// when it takes over. It may bind models. The caller that it gives runs all
 	// operations, also those of attached processes (see Attached); release is

@@ -86,7 +86,17 @@ func open(ctx context.Context, dir string, opts *Options, dialOnly bool) (*Memor
 	}
 	m := &Memory{dir: abs, o: opts.orDefault(), dialOnly: dialOnly}
 	m.base, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	if _, err := m.settle(ctx, m.o.Wait); err != nil {
+	stop := context.AfterFunc(ctx, m.cancel)
+	p, err := m.find(m.o.Wait)
+	if err == nil {
+		m.mu.Lock()
+		m.take(p)
+		m.mu.Unlock()
+	}
+	if !stop() && err == nil {
+		err = errs.Wrap(errs.Canceled, ctx.Err(), "stopped while the memory was opened")
+	}
+	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
@@ -206,7 +216,7 @@ func (m *Memory) settle(ctx context.Context, wait time.Duration) (*place, error)
 	case <-s.done:
 		return s.place, s.err
 	case <-ctx.Done():
-		return nil, errs.Wrap(errs.Canceled, ctx.Err(), "stopped while another process held the data directory")
+		return nil, errs.Wrap(errs.Canceled, ctx.Err(), "stopped while the memory changed hands")
 	}
 }
 
@@ -224,14 +234,19 @@ func (m *Memory) look(wait time.Duration) *search {
 		m.search = nil
 		s.place, s.err = p, err
 		if err == nil {
-			m.place = p
-			if p.client != nil {
-				m.work.Go(func() { m.watch(p) })
-			}
+			m.take(p)
 		}
 		close(s.done)
 	})
 	return s
+}
+
+// take goes to a place. The caller has mu.
+func (m *Memory) take(p *place) {
+	m.place = p
+	if p.client != nil {
+		m.work.Go(func() { m.watch(p) })
+	}
 }
 
 // watch looks for the next place as soon as the holder goes, so that somebody
@@ -366,7 +381,7 @@ func (m *Memory) hold(db *loci.DB) (*place, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	p := &place{db: db, caller: caller, release: release}
-	if m.o.NoAttach {
+	if m.o.NoServe {
 		return p, nil
 	}
 	if p.server, err = serve(db, caller, m.o); err != nil {
