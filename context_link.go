@@ -9,6 +9,7 @@ import (
 
 	"github.com/loci-memory/loci/internal/index"
 	"github.com/loci-memory/loci/internal/link"
+	"github.com/loci-memory/loci/internal/secretscan"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -62,6 +63,9 @@ func (l engineLink) Read(ctx context.Context, fn func(*store.ReadTx) error) erro
 func (l engineLink) Write(ctx context.Context, fn func(*store.WriteTx) error) (int64, error) {
 	return l.e.write(ctx, fn)
 }
+
+// Redactor implements link.Store.
+func (l engineLink) Redactor(ctx context.Context) *secretscan.Redactor { return l.e.redactor(ctx) }
 
 // PreparePage implements link.Store.
 func (l engineLink) PreparePage(p *store.Page) *index.Prepared { return l.e.prepare(pageText(p)) }

@@ -36,6 +36,9 @@ type Options struct {
 	// nobody sees them, until AutoExpire is called, and points that a whole memory
 	// was replaced by others of likewise. By default the background removes them.
 	NoBackgroundSweep bool
+	// Redact takes what looks like a secret out of every write, as WithRedaction
+	// does for those of one context. By default texts are stored as they come.
+	Redact bool
 	// Progress is told how many bytes of how many Restore has copied; nil for
 	// none.
 	Progress func(done, total int64)

@@ -22,10 +22,11 @@ import (
 // engine is what every handle of an open data directory shares: the truth, the
 // index that follows it, and the lock on both.
 type engine struct {
-	dir   string
-	clock func() time.Time
-	lock  *store.Lock
-	store *store.Store
+	dir    string
+	redact bool // every write loses its secrets
+	clock  func() time.Time
+	lock   *store.Lock
+	store  *store.Store
 
 	// index is nil while no usable index is there. It is replaced only inside
 	// an operation of the store's writer, so between two commits.
@@ -84,6 +85,7 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 	if e.lock, err = store.LockDirectory(e.dir, version(), e.clock()); err != nil {
 		return nil, err
 	}
+	e.redact = opts.Redact
 	e.background, e.cancel = context.WithCancel(context.Background())
 	e.ending, e.stop = context.WithCancel(e.background)
 	e.embedders.worker.wake, e.embedders.worker.off = make(chan struct{}, 1), opts.NoBackgroundEmbedding

@@ -67,7 +67,7 @@ func (s *GraphStore) ImportText(ctx context.Context, in GraphText) (*Receipt[Gra
 			entities[r.Value.Entities[i].ID] = true
 		}
 		result.Value.Relations += len(r.Value.Relations)
-		result.Revision = r.Revision
+		result.Revision, result.Redacted = r.Revision, plusRedacted(result.Redacted, r.Redacted)
 	}
 	result.Value.Entities = len(entities)
 	return &result, nil

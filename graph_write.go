@@ -33,6 +33,8 @@ func (s *GraphStore) ApplyBatch(ctx context.Context, batch GraphBatch) (*Receipt
 		return nil, err
 	}
 	defer s.eng.gate.leave()
+	redactor := s.eng.redactor(ctx)
+	batch = batch.redacted(redactor)
 	draft, err := batch.draft(AccessFrom(ctx))
 	if err != nil {
 		return nil, errs.WithOp(op, err)
@@ -46,7 +48,7 @@ func (s *GraphStore) ApplyBatch(ctx context.Context, batch GraphBatch) (*Receipt
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	return &Receipt[GraphBatchResult]{Value: *result, Revision: revision}, nil
+	return &Receipt[GraphBatchResult]{Value: *result, Revision: revision, Redacted: redactedBy(redactor)}, nil
 }
 
 // graphWriter writes one batch.
@@ -211,6 +213,9 @@ func (w *graphWriter) entity(d *entityDraft) (*store.Entity, error) {
 		if old = seen(w.access, old); old == nil || d.namespace != "" && d.namespace != old.Namespace {
 			return nil, noSuch(KindEntity, d.id)
 		}
+		if err := d.mayReplace(&old.Record); err != nil {
+			return nil, err
+		}
 		e := &store.Entity{
 			Record: d.replacement(), Type: d.entityType, Name: d.name, NameKey: d.key, Aliases: d.aliases, Summary: d.summary,
 		}
@@ -369,6 +374,9 @@ func (w *graphWriter) relation(d *relationDraft) (r *store.Relation, err error) 
 		if old = seen(w.access, old); old == nil || d.namespace != "" && d.namespace != old.Namespace {
 			return nil, noSuch(KindRelation, d.id)
 		}
+		if err := d.mayReplace(&old.Record); err != nil {
+			return nil, err
+		}
 		namespace = old.Namespace
 		if d.scope == "" {
 			scope = old.Scope
@@ -422,6 +430,9 @@ func (w *graphWriter) event(d *eventDraft) (v *store.Event, err error) {
 		}
 		if old = seen(w.access, old); old == nil || d.namespace != "" && d.namespace != old.Namespace {
 			return nil, noSuch(KindEvent, d.id)
+		}
+		if err := d.mayReplace(&old.Record); err != nil {
+			return nil, err
 		}
 		namespace = old.Namespace
 		if d.scope == "" {

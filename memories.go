@@ -12,6 +12,7 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
 	"github.com/loci-memory/loci/internal/meta"
+	"github.com/loci-memory/loci/internal/secretscan"
 	"github.com/loci-memory/loci/internal/store"
 	"github.com/loci-memory/loci/internal/valid"
 )
@@ -120,6 +121,8 @@ func (s *MemoryStore) upsertOne(ctx context.Context, op string, in MemoryInput,
 		return nil, err
 	}
 	defer s.eng.gate.leave()
+	redactor := s.eng.redactor(ctx)
+	in = in.redacted(redactor)
 	d, err := s.draft(ctx, &in, "")
 	if err != nil {
 		return nil, errs.WithOp(op, err)
@@ -132,7 +135,7 @@ func (s *MemoryStore) upsertOne(ctx context.Context, op string, in MemoryInput,
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	return &Receipt[Memory]{Value: memoryOf(written), Revision: revision}, nil
+	return &Receipt[Memory]{Value: memoryOf(written), Revision: revision, Redacted: redactedBy(redactor)}, nil
 }
 
 // UpsertMany writes all of the inputs or none.
@@ -145,7 +148,8 @@ func (s *MemoryStore) UpsertMany(ctx context.Context, ins []MemoryInput) (*Recei
 	if len(ins) > MaxBatch {
 		return nil, errs.WithOp(op, errs.Invalid("memories", "has %d entries, at most %d are allowed", len(ins), MaxBatch))
 	}
-	drafts, err := s.drafts(ctx, ins)
+	redactor := s.eng.redactor(ctx)
+	drafts, err := s.drafts(ctx, ins, redactor)
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -165,7 +169,7 @@ func (s *MemoryStore) UpsertMany(ctx context.Context, ins []MemoryInput) (*Recei
 	for i, m := range written {
 		values[i] = memoryOf(m)
 	}
-	return &Receipt[[]Memory]{Value: values, Revision: revision}, nil
+	return &Receipt[[]Memory]{Value: values, Revision: revision, Redacted: redactedBy(redactor)}, nil
 }
 
 // atField puts the place in a batch before the field of an error.
@@ -183,7 +187,7 @@ const draftsPerTask = 16
 
 // drafts prepares a batch on all processors. The error is that of the first
 // input that has one.
-func (s *MemoryStore) drafts(ctx context.Context, ins []MemoryInput) ([]*memoryDraft, error) {
+func (s *MemoryStore) drafts(ctx context.Context, ins []MemoryInput, redactor *secretscan.Redactor) ([]*memoryDraft, error) {
 	out := make([]*memoryDraft, len(ins))
 	tasks := min(runtime.GOMAXPROCS(0), (len(ins)+draftsPerTask-1)/draftsPerTask)
 	if tasks == 0 {
@@ -202,7 +206,8 @@ func (s *MemoryStore) drafts(ctx context.Context, ins []MemoryInput) ([]*memoryD
 			for i := from; i < to; i++ {
 				err := ctx.Err()
 				if err == nil {
-					out[i], err = s.draft(ctx, &ins[i], fmt.Sprintf("memories[%d].", i))
+					in := ins[i].redacted(redactor)
+					out[i], err = s.draft(ctx, &in, fmt.Sprintf("memories[%d].", i))
 				}
 				if err != nil {
 					failures[t] = failure{i, err}
@@ -237,6 +242,9 @@ func (s *MemoryStore) apply(tx *store.WriteTx, d *memoryDraft) (*store.Memory, e
 	if old = seen(d.access, old); old == nil || d.namespace != "" && d.namespace != old.Namespace {
 		return nil, &errs.Error{Code: errs.NotFound, Field: "id",
 			Message: fmt.Sprintf("there is no memory %d; leave the id out to create one", d.id)}
+	}
+	if err := d.mayReplace(&old.Record); err != nil {
+		return nil, err
 	}
 	m := &store.Memory{Record: d.replacement(), Type: d.memoryType, Judgment: d.judgment, Reasoning: d.reasoning}
 	if m.Type == "" {

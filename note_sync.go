@@ -18,6 +18,7 @@ import (
 
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/note"
+	"github.com/loci-memory/loci/internal/secretscan"
 	"github.com/loci-memory/loci/internal/store"
 	"github.com/loci-memory/loci/internal/valid"
 )
@@ -47,6 +48,7 @@ type noteSync struct {
 	tags       []string // of the options
 	chunkChars int
 	extensions map[string]bool
+	redactor   *secretscan.Redactor
 
 	files    []syncFile // by path
 	notes    map[string]*store.Note
@@ -87,12 +89,13 @@ func (s *NoteStore) SyncDir(ctx context.Context, namespace string, o SyncOptions
 	if err := y.run(ctx); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	return &Receipt[SyncReport]{Value: y.report, Revision: y.revision}, nil
+	return &Receipt[SyncReport]{Value: y.report, Revision: y.revision, Redacted: redactedBy(y.redactor)}, nil
 }
 
 func (s *NoteStore) newSync(ctx context.Context, namespace string, o *SyncOptions) (_ *noteSync, err error) {
 	y := &noteSync{s: s, o: o, namespace: namespace, scope: PublicScope, extensions: map[string]bool{}}
 	y.report.Problems = []SyncProblem{}
+	y.redactor = s.eng.redactor(ctx)
 	if err := valid.Label("namespace", namespace, MaxNamespaceBytes); err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func (s *NoteStore) newSync(ctx context.Context, namespace string, o *SyncOption
 	if err := mayWriteAll(ctx, namespace); err != nil {
 		return nil, err
 	}
-	if y.tags, err = validTags("tags", o.Tags); err != nil {
+	if y.tags, err = validTags("tags", y.redactor.Texts(o.Tags)); err != nil {
 		return nil, err
 	}
 	if y.chunkChars, err = checkChunkChars(o.ChunkChars); err != nil {
@@ -445,7 +448,7 @@ func parallelFiles(n int, f func(i int)) {
 
 func (y *noteSync) readFile(f *syncFile) (*noteDraft, string, error) {
 	now := y.s.eng.clock()
-	d := &noteDraft{keep: true, chunkChars: y.chunkChars, now: now.UnixMicro()}
+	d := &noteDraft{keep: true, chunkChars: y.chunkChars, now: now.UnixMicro(), redactor: y.redactor}
 	d.namespace, d.scope, d.tags = y.namespace, y.scope, y.tags
 	old := y.notes[f.path]
 	if y.tags == nil && old != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
 	"github.com/loci-memory/loci/internal/note"
+	"github.com/loci-memory/loci/internal/secretscan"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -29,6 +30,7 @@ type noteDraft struct {
 	modified    int64
 	fingerprint []byte
 	text        string
+	redactor    *secretscan.Redactor // of the text
 	pieces      []note.Chunk
 	documents   []*index.Prepared // by piece; nil until needed
 }
@@ -85,6 +87,10 @@ func (d *noteDraft) load(content *noteContent, modified int64) (encoding string,
 		return "", err
 	}
 	sum := sha256.Sum256(content.data)
+	if clean := d.redactor.Lines(d.text); clean != d.text {
+		// The same bytes with and without their secrets are two texts.
+		d.text, sum = clean, sha256.Sum256(append(sum[:], clean...))
+	}
 	d.bytes, d.modified, d.fingerprint = int64(len(content.data)), modified, sum[:]
 	return encoding, nil
 }
@@ -149,10 +155,13 @@ func (s *NoteStore) UpsertFile(ctx context.Context, in NoteFileInput) (*Receipt[
 }
 
 func (s *NoteStore) upsertFile(ctx context.Context, in *NoteFileInput) (*Receipt[Note], error) {
+	redactor := s.eng.redactor(ctx)
+	in.RecordInput = in.RecordInput.redacted(redactor)
 	d, err := s.noteFileDraft(ctx, in)
 	if err != nil {
 		return nil, err
 	}
+	d.redactor = redactor
 	folder, err := s.folder(ctx, d.namespace)
 	if err != nil {
 		return nil, err
@@ -198,7 +207,7 @@ func (s *NoteStore) upsertFile(ctx context.Context, in *NoteFileInput) (*Receipt
 	if !AccessFrom(ctx).IsAdmin() {
 		root = ""
 	}
-	return &Receipt[Note]{Value: noteOf(written, root), Revision: revision}, nil
+	return &Receipt[Note]{Value: noteOf(written, root), Revision: revision, Redacted: redactedBy(redactor)}, nil
 }
 
 // noteReader is what reading and writing transactions have in common.

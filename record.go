@@ -154,4 +154,6 @@ type Page[T any] struct {
 type Receipt[T any] struct {
 	Value    T     `json:"value"`
 	Revision int64 `json:"revision"`
+	// Redacted is what was taken out of the write, see WithRedaction.
+	Redacted []Redacted `json:"redacted,omitempty"`
 }

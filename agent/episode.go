@@ -67,11 +67,12 @@ func (w *writer) vacate(p *store.Point) error {
 // relations, and kept in its history. A position that another episode of the thread
 // holds is ErrConflict.
 func (s *EpisodicMemory) Record(ctx context.Context, in EpisodeInput) (*loci.Receipt[Stored], error) {
-	d, err := s.draftEpisode("", &in)
+	r := s.m.link.Redactor(ctx)
+	d, err := s.draftEpisode("", in.redacted(r))
 	if err != nil {
 		return nil, errs.WithOp(s.name("record"), err)
 	}
-	return s.putOne(ctx, "record", d)
+	return s.putOne(ctx, "record", d, r)
 }
 
 // RecordBatch records many episodes in one transaction, all or none. Of those of one
@@ -82,14 +83,14 @@ func (s *EpisodicMemory) RecordBatch(ctx context.Context, batch EpisodeBatch) (*
 	if len(batch.Episodes) > MaxBatch {
 		return nil, errs.WithOp(op, errs.Invalid("episodes", "has %d entries, at most %d are allowed", len(batch.Episodes), MaxBatch))
 	}
-	drafts := make([]*draft, len(batch.Episodes))
+	drafts, r := make([]*draft, len(batch.Episodes)), s.m.link.Redactor(ctx)
 	for i := range batch.Episodes {
 		var err error
-		if drafts[i], err = s.draftEpisode(fmt.Sprintf("episodes[%d].", i), &batch.Episodes[i]); err != nil {
+		if drafts[i], err = s.draftEpisode(fmt.Sprintf("episodes[%d].", i), batch.Episodes[i].redacted(r)); err != nil {
 			return nil, errs.WithOp(op, err)
 		}
 	}
-	return s.putBatch(ctx, "record_batch", drafts)
+	return s.putBatch(ctx, "record_batch", drafts, r)
 }
 
 // Get reads a live episode; the answer's point is nil when there is none.

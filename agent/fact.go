@@ -40,21 +40,23 @@ func (s *SemanticMemory) draftFact(field string, in *FactInput) (*draft, error) 
 // Put stores a fact under its id. What is there is replaced, but for its relations,
 // and kept in its history.
 func (s *SemanticMemory) Put(ctx context.Context, in FactInput) (*loci.Receipt[Stored], error) {
-	d, err := s.draftFact("", &in)
+	r := s.m.link.Redactor(ctx)
+	d, err := s.draftFact("", in.redacted(r))
 	if err != nil {
 		return nil, errs.WithOp(s.name("store"), err)
 	}
-	return s.putOne(ctx, "store", d)
+	return s.putOne(ctx, "store", d, r)
 }
 
 // PutUnique stores a fact under its id or, where a live fact has that, under the one
 // above the greatest in use, which Stored.ID tells.
 func (s *SemanticMemory) PutUnique(ctx context.Context, in FactInput) (*loci.Receipt[Stored], error) {
-	d, err := s.draftFact("", &in)
+	r := s.m.link.Redactor(ctx)
+	d, err := s.draftFact("", in.redacted(r))
 	if err != nil {
 		return nil, errs.WithOp(s.name("store_unique"), err)
 	}
-	return s.putUnique(ctx, "store_unique", d)
+	return s.putUnique(ctx, "store_unique", d, r)
 }
 
 // PutBatch stores many facts in one transaction, all or none. Of those of one id the
@@ -64,14 +66,14 @@ func (s *SemanticMemory) PutBatch(ctx context.Context, batch FactBatch) (*loci.R
 	if len(batch.Facts) > MaxBatch {
 		return nil, errs.WithOp(op, errs.Invalid("facts", "has %d entries, at most %d are allowed", len(batch.Facts), MaxBatch))
 	}
-	drafts := make([]*draft, len(batch.Facts))
+	drafts, r := make([]*draft, len(batch.Facts)), s.m.link.Redactor(ctx)
 	for i := range batch.Facts {
 		var err error
-		if drafts[i], err = s.draftFact(fmt.Sprintf("facts[%d].", i), &batch.Facts[i]); err != nil {
+		if drafts[i], err = s.draftFact(fmt.Sprintf("facts[%d].", i), batch.Facts[i].redacted(r)); err != nil {
 			return nil, errs.WithOp(op, err)
 		}
 	}
-	return s.putBatch(ctx, "store_batch", drafts)
+	return s.putBatch(ctx, "store_batch", drafts, r)
 }
 
 // Store stores a fact that never expires. A nil embedding is left to the embedder.

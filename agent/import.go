@@ -195,7 +195,7 @@ func (s *EpisodicMemory) importFrom(ctx context.Context, r io.Reader, size int64
 	if err != nil {
 		return nil, errs.WithOp(op, ended(ctx, err))
 	}
-	im := &importer{s: s, req: &req, source: string(format), threads: map[string]threadState{}}
+	im := &importer{s: s, req: &req, source: string(format), threads: map[string]threadState{}, redactor: s.m.link.Redactor(ctx)}
 	im.report.DryRun = req.DryRun
 	progress := func() {
 		if req.Progress != nil {
@@ -226,7 +226,7 @@ func (s *EpisodicMemory) importFrom(ctx context.Context, r io.Reader, size int64
 		return nil, errs.WithOp(op, im.interrupted(ended(ctx, err)))
 	}
 	progress()
-	return &loci.Receipt[ImportReport]{Value: im.finish(&read), Revision: im.revision}, nil
+	return receiptOf(im.finish(&read), im.revision, im.redactor), nil
 }
 
 // ended is the error of an import whose context ended while it read: to what parses

@@ -18,6 +18,7 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/link"
 	"github.com/loci-memory/loci/internal/meta"
+	"github.com/loci-memory/loci/internal/secretscan"
 	"github.com/loci-memory/loci/internal/store"
 	"github.com/loci-memory/loci/internal/valid"
 )
@@ -28,6 +29,8 @@ type importer struct {
 	req    *ImportRequest
 	source string // the format, as metadata names it
 	report ImportReport
+	// redactor takes the secrets out of messages, whose ids stay what they are.
+	redactor *secretscan.Redactor
 
 	batch    []*imported
 	bytes    int
@@ -60,6 +63,7 @@ func (im *importer) take(m *chatlog.Message) bool {
 		im.report.Renamed++
 	}
 	i.key = chatlog.Key(i.thread, m)
+	i.message.Text, i.message.Author, i.message.Title = im.redactor.Text(m.Text), im.redactor.Text(m.Author), im.redactor.Text(m.Title)
 	im.batch, im.bytes = append(im.batch, i), im.bytes+len(m.Text)
 	return len(im.batch) >= importBatch || im.bytes >= importBytes
 }

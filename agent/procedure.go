@@ -66,11 +66,12 @@ func checkConfidence(field string, c *float64) error {
 // Learn stores a procedure under its id. What is there is replaced, but for its
 // relations and for how well it served, and kept in its history.
 func (s *ProceduralMemory) Learn(ctx context.Context, in ProcedureInput) (*loci.Receipt[Stored], error) {
-	d, err := s.draftProcedure(&in)
+	r := s.m.link.Redactor(ctx)
+	d, err := s.draftProcedure(in.redacted(r))
 	if err != nil {
 		return nil, errs.WithOp(s.name("learn"), err)
 	}
-	return s.putOne(ctx, "learn", d)
+	return s.putOne(ctx, "learn", d, r)
 }
 
 // Get reads a live procedure; the answer's point is nil when there is none.

@@ -116,12 +116,14 @@ func (s *points) Relate(ctx context.Context, req RelateRequest) (*loci.Receipt[E
 // relate is Relate with ids made by hash.
 func (s *points) relate(ctx context.Context, req *RelateRequest, hash func(triple) uint64) (*loci.Receipt[Edge], error) {
 	const call = "relate"
+	r := s.m.link.Redactor(ctx)
+	properties := loci.Metadata(r.JSON(req.Properties))
 	toKind, err := checkKind("to_kind", req.ToKind, s.kind)
 	if err == nil {
 		err = checkRelType(req.Type)
 	}
 	if err == nil {
-		err = checkProperties(req.Properties)
+		err = checkProperties(properties)
 	}
 	if err != nil {
 		return nil, errs.WithOp(s.name(call), err)
@@ -136,7 +138,7 @@ func (s *points) relate(ctx context.Context, req *RelateRequest, hash func(tripl
 		if err != nil {
 			return err
 		}
-		e, err := w.relate(from, to, req.Type, req.Properties, hash)
+		e, err := w.relate(from, to, req.Type, properties, hash)
 		if err == nil {
 			out = edgeOf(w.row, e)
 		}
@@ -145,7 +147,7 @@ func (s *points) relate(ctx context.Context, req *RelateRequest, hash func(tripl
 	if err != nil {
 		return nil, err
 	}
-	return &loci.Receipt[Edge]{Value: out, Revision: revision}, nil
+	return receiptOf(out, revision, r), nil
 }
 
 // checkProperties checks the properties of a relation.

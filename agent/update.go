@@ -57,7 +57,8 @@ func (s *points) checkUpdates(m loci.Metadata) (*changes, error) {
 func (s *points) UpdateMetadata(ctx context.Context, req UpdateRequest) (*loci.Receipt[Stored], error) {
 	const call = "update_metadata"
 	op := s.name(call)
-	c, err := s.checkUpdates(req.Updates)
+	r := s.m.link.Redactor(ctx)
+	c, err := s.checkUpdates(r.JSON(req.Updates))
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -112,7 +113,7 @@ func (s *points) UpdateMetadata(ctx context.Context, req UpdateRequest) (*loci.R
 	if err != nil {
 		return nil, err
 	}
-	return &loci.Receipt[Stored]{Value: out, Revision: revision}, nil
+	return receiptOf(out, revision, r), nil
 }
 
 // madeVector is what an embedder made of a text.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/secretscan"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -214,6 +215,15 @@ func stored(d *draft, p *store.Point) Stored {
 	return out
 }
 
+// receiptOf is that of a write whose secrets r took out.
+func receiptOf[T any](value T, revision int64, r *secretscan.Redactor) *loci.Receipt[T] {
+	out := &loci.Receipt[T]{Value: value, Revision: revision}
+	for _, c := range r.Counts() {
+		out.Redacted = append(out.Redacted, loci.Redacted(c))
+	}
+	return out
+}
+
 // ready does what comes before the transaction that stores drafts.
 func (s *points) ready(ctx context.Context, drafts ...*draft) error {
 	if err := s.analyse(ctx, drafts...); err != nil {
@@ -226,7 +236,7 @@ func (s *points) ready(ctx context.Context, drafts ...*draft) error {
 }
 
 // putOne stores one draft.
-func (s *points) putOne(ctx context.Context, call string, d *draft) (*loci.Receipt[Stored], error) {
+func (s *points) putOne(ctx context.Context, call string, d *draft, r *secretscan.Redactor) (*loci.Receipt[Stored], error) {
 	if err := s.ready(ctx, d); err != nil {
 		return nil, errs.WithOp(s.name(call), err)
 	}
@@ -239,11 +249,11 @@ func (s *points) putOne(ctx context.Context, call string, d *draft) (*loci.Recei
 	if err != nil {
 		return nil, err
 	}
-	return &loci.Receipt[Stored]{Value: out, Revision: revision}, nil
+	return receiptOf(out, revision, r), nil
 }
 
 // putUnique stores a draft under its id, or under a free one where that is taken.
-func (s *points) putUnique(ctx context.Context, call string, d *draft) (*loci.Receipt[Stored], error) {
+func (s *points) putUnique(ctx context.Context, call string, d *draft, r *secretscan.Redactor) (*loci.Receipt[Stored], error) {
 	if d.expectedRevision != nil {
 		return nil, errs.WithOp(s.name(call), errs.Invalid("expected_revision", "says nothing here: what is stored already is never replaced"))
 	}
@@ -265,7 +275,7 @@ func (s *points) putUnique(ctx context.Context, call string, d *draft) (*loci.Re
 	if err != nil {
 		return nil, err
 	}
-	return &loci.Receipt[Stored]{Value: out, Revision: revision}, nil
+	return receiptOf(out, revision, r), nil
 }
 
 func (w *writer) putUnique(d *draft) (*store.Point, error) {
@@ -283,7 +293,7 @@ func (w *writer) putUnique(d *draft) (*store.Point, error) {
 }
 
 // putBatch stores drafts, all or none. Of those of one id the last one counts.
-func (s *points) putBatch(ctx context.Context, call string, drafts []*draft) (*loci.Receipt[BatchResult], error) {
+func (s *points) putBatch(ctx context.Context, call string, drafts []*draft, r *secretscan.Redactor) (*loci.Receipt[BatchResult], error) {
 	last := make(map[uint64]int, len(drafts))
 	for i, d := range drafts {
 		last[d.point.Key] = i
@@ -322,5 +332,5 @@ func (s *points) putBatch(ctx context.Context, call string, drafts []*draft) (*l
 	if err != nil {
 		return nil, err
 	}
-	return &loci.Receipt[BatchResult]{Value: out, Revision: revision}, nil
+	return receiptOf(out, revision, r), nil
 }

@@ -28,6 +28,8 @@ type Remembered struct {
 	Namespace string   `json:"namespace"`
 	Scope     string   `json:"scope"`
 	Revision  int64    `json:"revision"` // the store's revision after the write
+	// Redacted is what was taken out because it looked like a secret.
+	Redacted []loci.Redacted `json:"redacted,omitempty"`
 }
 
 // Recall asks for memories.
@@ -97,7 +99,7 @@ func remember(ctx context.Context, db *loci.DB, in Remember) (Remembered, error)
 	m := r.Value
 	return Remembered{
 		ID: m.ID, Text: m.Judgment, Type: m.MemoryType, Tags: orEmpty(m.Tags),
-		Namespace: m.Namespace, Scope: m.Scope, Revision: r.Revision,
+		Namespace: m.Namespace, Scope: m.Scope, Revision: r.Revision, Redacted: r.Redacted,
 	}, nil
 }
 

@@ -35,6 +35,8 @@ type CheckpointInfo struct {
 // CheckpointResult names the checkpoint that was made.
 type CheckpointResult struct {
 	Checkpoint CheckpointInfo `json:"checkpoint"`
+	// Redacted is what was taken out of the request, see loci.WithRedaction.
+	Redacted []loci.Redacted `json:"redacted,omitempty"`
 }
 
 // Checkpoint remembers the version, the tier and the place of every page of the
@@ -42,6 +44,8 @@ type CheckpointResult struct {
 // each takes some six bytes a page.
 func (cs *Store) Checkpoint(ctx context.Context, req CheckpointRequest) (*CheckpointResult, error) {
 	const op = "checkpoint"
+	redactor := cs.reg.link.Redactor(ctx)
+	req.Label = redactor.Text(req.Label)
 	if err := validText("label", req.Label, MaxCheckpointLabelBytes); err != nil {
 		return nil, withOp(op, err)
 	}
@@ -60,7 +64,7 @@ func (cs *Store) Checkpoint(ctx context.Context, req CheckpointRequest) (*Checkp
 	if err != nil {
 		return nil, err
 	}
-	return &CheckpointResult{Checkpoint: infoOf(made)}, nil
+	return &CheckpointResult{Checkpoint: infoOf(made), Redacted: redactedBy(redactor)}, nil
 }
 
 // places calls fn with every page of the scope as it is stored, by ascending

@@ -3,6 +3,7 @@ package pager
 import (
 	"context"
 
+	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -20,6 +21,8 @@ type CompactResult struct {
 	PreviousBytes int         `json:"previous_bytes"` // of the content before, which its version still gives
 	SavedBytes    int         `json:"saved_bytes"`
 	Evicted       []Reference `json:"evicted"`
+	// Redacted is what was taken out of the request, see loci.WithRedaction.
+	Redacted []loci.Redacted `json:"redacted,omitempty"`
 }
 
 // Compact makes a revision of a page whose content is a summary of it. All else
@@ -27,12 +30,14 @@ type CompactResult struct {
 // text before is read by its version.
 func (cs *Store) Compact(ctx context.Context, req CompactRequest) (*CompactResult, error) {
 	const op = "compact"
+	redactor := cs.reg.link.Redactor(ctx)
+	req.Summary = redactor.Text(req.Summary)
 	if err := req.check(); err != nil {
 		return nil, withOp(op, err)
 	}
 	var out *CompactResult
 	err := cs.mutate(ctx, op, func(c *change) error {
-		out = &CompactResult{Evicted: []Reference{}}
+		out = &CompactResult{Evicted: []Reference{}, Redacted: redactedBy(redactor)}
 		r, err := c.page(req.PageID)
 		if err != nil {
 			return err

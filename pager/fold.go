@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -38,6 +39,8 @@ type FoldResult struct {
 	Folded    []Reference `json:"folded"` // oldest first; they are in the archive now
 	Rows      int         `json:"rows"`   // of the outline, afterwards
 	Evicted   []Reference `json:"evicted"`
+	// Redacted is what was taken out of the request, see loci.WithRedaction.
+	Redacted []loci.Redacted `json:"redacted,omitempty"`
 }
 
 // Fold puts the oldest rows of the outline into the archive, all but those to
@@ -48,6 +51,8 @@ type FoldResult struct {
 // policy's provider is warm it waits, unless the outline is full.
 func (cs *Store) Fold(ctx context.Context, req FoldRequest) (*FoldResult, error) {
 	const op = "fold"
+	redactor := cs.reg.link.Redactor(ctx)
+	req.Word = redactor.Text(req.Word)
 	keep, err := req.check()
 	if err != nil {
 		return nil, withOp(op, err)
@@ -55,7 +60,7 @@ func (cs *Store) Fold(ctx context.Context, req FoldRequest) (*FoldResult, error)
 	var out *FoldResult
 	var made string
 	err = cs.mutate(ctx, op, func(c *change) error {
-		out, made = &FoldResult{Folded: []Reference{}, Evicted: []Reference{}}, ""
+		out, made = &FoldResult{Folded: []Reference{}, Evicted: []Reference{}, Redacted: redactedBy(redactor)}, ""
 		rows := outlineRows(c.window.core)
 		out.Rows = len(rows)
 		n := len(rows) - keep

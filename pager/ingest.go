@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/index"
 	"github.com/loci-memory/loci/internal/store"
 )
@@ -44,6 +45,8 @@ type IngestResult struct {
 	IngestID string         `json:"ingest_id"` // unique in the scope: the id of the first page
 	Pages    []IngestedPage `json:"pages"`
 	Bytes    int            `json:"bytes"` // of the whole text
+	// Redacted is what was taken out of the request, see loci.WithRedaction.
+	Redacted []loci.Redacted `json:"redacted,omitempty"`
 }
 
 // Ingest cuts a text into pages and stores all of them in the archive, or none.
@@ -52,6 +55,8 @@ type IngestResult struct {
 // line, a sentence, a word, or a character.
 func (cs *Store) Ingest(ctx context.Context, req IngestRequest) (*IngestResult, error) {
 	const op = "ingest"
+	redactor := cs.reg.link.Redactor(ctx)
+	req.redact(redactor)
 	d, err := req.check()
 	if err != nil {
 		return nil, withOp(op, err)
@@ -66,7 +71,7 @@ func (cs *Store) Ingest(ctx context.Context, req IngestRequest) (*IngestResult, 
 		if err != nil {
 			return err
 		}
-		out = &IngestResult{IngestID: ids[0], Pages: make([]IngestedPage, len(ids)), Bytes: len(req.Content)}
+		out = &IngestResult{IngestID: ids[0], Pages: make([]IngestedPage, len(ids)), Bytes: len(req.Content), Redacted: redactedBy(redactor)}
 		pages := make([]*store.Page, len(ids))
 		for i, id := range ids {
 			pages[i] = d.page(id, out.IngestID, int64(i))

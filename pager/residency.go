@@ -3,6 +3,7 @@ package pager
 import (
 	"context"
 
+	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -24,6 +25,8 @@ type PageInResult struct {
 	Page    Reference   `json:"page"`
 	Changed bool        `json:"changed"` // false: it was there already
 	Evicted []Reference `json:"evicted"` // to make room
+	// Redacted is what was taken out of the request, see loci.WithRedaction.
+	Redacted []loci.Redacted `json:"redacted,omitempty"`
 }
 
 // PageIn puts a page into the window: at the end of working, or into core. A page
@@ -31,13 +34,15 @@ type PageInResult struct {
 // but a copy takes the change of its record.
 func (cs *Store) PageIn(ctx context.Context, req PageInRequest) (*PageInResult, error) {
 	const op = "page_in"
+	redactor := cs.reg.link.Redactor(ctx)
+	req.Reason = redactor.Text(req.Reason)
 	p, err := cs.planPageIn(&req)
 	if err != nil {
 		return nil, withOp(op, err)
 	}
 	var out *PageInResult
 	err = cs.mutate(ctx, op, func(c *change) (err error) {
-		out = &PageInResult{Evicted: []Reference{}}
+		out = &PageInResult{Evicted: []Reference{}, Redacted: redactedBy(redactor)}
 		out.Changed, err = p.run(c)
 		return err
 	}, func(c *change) error {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -37,18 +38,22 @@ type WriteResult struct {
 	Changed bool        `json:"changed"` // false: it was like this already
 	Created bool        `json:"created"`
 	Evicted []Reference `json:"evicted"` // to make room
+	// Redacted is what was taken out of the request, see loci.WithRedaction.
+	Redacted []loci.Redacted `json:"redacted,omitempty"`
 }
 
 // Write makes a page or replaces the revision of one.
 func (cs *Store) Write(ctx context.Context, req WriteRequest) (*WriteResult, error) {
 	const op = "write"
+	redactor := cs.reg.link.Redactor(ctx)
+	req.redact(redactor)
 	d, err := req.check()
 	if err != nil {
 		return nil, withOp(op, err)
 	}
 	var out *WriteResult
 	err = cs.mutate(ctx, op, func(c *change) error {
-		out = &WriteResult{Evicted: []Reference{}}
+		out = &WriteResult{Evicted: []Reference{}, Redacted: redactedBy(redactor)}
 		r, err := d.target(c)
 		if err != nil {
 			return err

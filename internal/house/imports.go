@@ -10,6 +10,7 @@ import (
 var pureDirs = []string{
 	"internal/text", "internal/rank", "internal/vec", "internal/graph", "internal/render", "internal/lifecycle", "internal/note",
 	"internal/redact", "internal/mark", "internal/chatlog", "internal/meta", "internal/valid", "internal/agentfile", "internal/agentpolicy",
+	"internal/secretscan",
 }
 
 // ioPackages do I/O, carry a context or hold the process's state. An entry

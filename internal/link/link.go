@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loci-memory/loci/internal/index"
+	"github.com/loci-memory/loci/internal/secretscan"
 	"github.com/loci-memory/loci/internal/store"
 )
 
@@ -46,6 +47,9 @@ type Store interface {
 	// Announce puts into the lock file where this process serves others; nil takes
 	// it out again.
 	Announce(e *store.Endpoint) error
+	// Redactor takes secrets out of the texts of a write; nil, which leaves them in,
+	// where neither the store nor the context asks for it.
+	Redactor(ctx context.Context) *secretscan.Redactor
 	// Clock is the time that expiry is judged by, in UTC microseconds. It never goes
 	// back.
 	Clock() int64

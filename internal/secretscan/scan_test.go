@@ -143,7 +143,7 @@ func TestNearMisses(t *testing.T) {
 	for _, text := range []string{
 		"", "a", "password", "password:", "password: \n", "The password is required.", "the password is wrong", "password: string", "密码是必填项",
 		"Passwords must be 8 characters long", "password_reset_url=https://example.com/a1b2c3", "password: ${DB_PASSWORD1}", "password=$DB_PASS1",
-		"password = getpass.getpass('v2')", "password: [redacted: password]", "password: <your password 1>", "pwd: /home/user1/x", "password=$db_pass_1",
+		"password = getpass.getpass('v2')", "password: [redacted: password]", "password: <your password 1>", "pwd: /srv/user1/x", "password=$db_pass_1",
 		"password1", "passwordless: v2beta1", "PASSWORD=" + strings.Repeat("*", 12), "the password is two-factor2", "password: xxxxxx1",
 		"token: 4096", "max_tokens=128000", "tokenizer: cl100k_base_version_2_of_it", "a token of esteem: gratitude1", "token_type: Bearer", "token_count: 123456789012345678",
 		"secretary: Mr.A1b2C3d4E5f6G7h8", "secret: my_favourite_place_by_the_sea_2", "api_key: your_api_key_goes_here_1a2B3c", "api_key_id: " + uuid,
