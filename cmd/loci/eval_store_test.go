@@ -54,7 +54,7 @@ func runEvalCommand(t *testing.T, code int, args ...string) (results []evalResul
 	var stdout, stderr bytes.Buffer
 	got := cli.Run(t.Context(), cli.Deps{
 		Args: args, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
-		LookupEnv: func(string) (string, bool) { return "", false },
+		LookupEnv: func(string) (string, bool) { return "", false }, WorkDir: noWorkDir,
 		Model: func(string, int) (*cli.Model, error) {
 			return &cli.Model{ID: "colours", Title: "colours", Dimension: 3, Embedder: colours{}}, nil
 		},

@@ -342,7 +342,7 @@ func askCLI(t *testing.T, dir string, s sample) answer {
 	got := cli.Run(t.Context(), cli.Deps{
 		Args: append([]string{"--data", dir, "--json", "--wait", "0s", "--embedder", model}, args...), Open: openSampled,
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut,
-		LookupEnv: func(string) (string, bool) { return "", false },
+		LookupEnv: func(string) (string, bool) { return "", false }, WorkDir: noWorkDir,
 		Model: func(string, int) (*cli.Model, error) {
 			return &cli.Model{ID: "fake", Title: "a fake", Dimension: 2, Embedder: fakeEmbedder{}}, nil
 		},

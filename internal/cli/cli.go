@@ -28,6 +28,9 @@ type Deps struct {
 	Stdout, Stderr io.Writer
 	LookupEnv      func(string) (string, bool)
 	HomeDir        func() (string, error)
+	// WorkDir is the working folder, whose repository names the namespace where
+	// nobody else does.
+	WorkDir func() (string, error)
 	Version        Version
 	// Open opens a data directory; nil is loci.Open.
 	Open func(ctx context.Context, dir string, opts *loci.Options) (*loci.DB, error)
@@ -105,6 +108,9 @@ func newApp(deps Deps) *App {
 	if deps.HomeDir == nil {
 		deps.HomeDir = os.UserHomeDir
 	}
+	if deps.WorkDir == nil {
+		deps.WorkDir = os.Getwd
+	}
 	if deps.Open == nil {
 		deps.Open = loci.Open
 	}
@@ -154,7 +160,7 @@ offline and without set-up.
 	a.addWatch(root)
 	a.addSwitches(root)
 	for _, cmd := range append([]*cobra.Command{
-		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(), a.manCommand(),
+		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.whereCommand(), a.versionCommand(), a.manCommand(),
 	}, a.transferCommands()...) {
 		cmd.GroupID = groupTools
 		root.AddCommand(cmd)

@@ -39,6 +39,7 @@ func (c cmdLine) run(t *testing.T) outcome {
 		Args: c.args, Stdin: strings.NewReader(c.stdin), Stdout: &out, Stderr: &errOut,
 		LookupEnv: func(k string) (string, bool) { v, ok := c.env[k]; return v, ok },
 		HomeDir:   func() (string, error) { return "", errors.New("none") },
+		WorkDir:   func() (string, error) { return "", errors.New("none") },
 		Version:   Version{Version: "v1.2.3", Go: "go1", Platform: "any/any"},
 		Serve:     func(context.Context, ServeConfig) error { return nil },
 	}
@@ -261,6 +262,7 @@ func TestInput(t *testing.T) {
 				Stdout: io.Discard, Stderr: io.Discard,
 				LookupEnv: func(k string) (string, bool) { v, ok := tt.env[k]; return v, ok },
 				HomeDir:   func() (string, error) { return "", errors.New("none") },
+				WorkDir:   func() (string, error) { return "", errors.New("none") },
 			})
 			cmd, rest, err := a.root.Find(a.deps.Args)
 			if err != nil {

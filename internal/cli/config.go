@@ -32,7 +32,7 @@ func (a *App) addRootFlags(root *cobra.Command) {
 	f.StringVar(&a.flags.config, "config", "", "configuration `file`")
 	f.BoolVar(&a.flags.json, "json", false, "one JSON document on standard output, errors as JSON")
 	f.BoolVar(&a.flags.quiet, "quiet", false, "results and errors only: no progress, no notes")
-	f.StringVar(&a.flags.namespace, "namespace", "", "`namespace` of what is read or written (default \"default\")")
+	f.StringVar(&a.flags.namespace, "namespace", "", "`namespace` of what is read or written (default: the name of the repository, else \"default\")")
 	f.StringArrayVar(&a.flags.scopes, "scope", nil, "`scope` of what is read or written; repeat it to read several (default \"public\")")
 	f.DurationVar(&a.flags.timeout, "timeout", 0, "give up after this long; 0 is never")
 	f.DurationVar(&a.flags.wait, "wait", 0, "how long to wait for another process that holds the data (default 3s)")
@@ -226,6 +226,8 @@ func (a *App) resolve(cmd *cobra.Command, spec settingSpec, conf fileConfig, fil
 			return v, err
 		}
 		v.Value = dir
+	} else if spec.name == "namespace" {
+		v.Value, v.Source = a.defaultNamespace()
 	}
 	if spec.check != nil {
 		if err := spec.check(v.Value); err != nil {
@@ -318,7 +320,8 @@ func (a *App) configCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Show the settings in force and where each came from",
 		Long: `Shows every setting, its value and its source. Flags win over LOCI_* variables,
-these over the configuration file, and that over the defaults. The file is a
+these over the configuration file, and that over the defaults; loci where says more
+about the namespace. The file is a
 JSON object with the names shown here. Keys of services come from LOCI_EMBEDDER_KEY
 and LOCI_RERANKER_KEY, or from files that LOCI_EMBEDDER_KEY_FILE and
 LOCI_RERANKER_KEY_FILE name, and are never shown.`,

@@ -20,7 +20,7 @@ func TestNotesWatch(t *testing.T) {
 		var errOut bytes.Buffer
 		code := Run(ctx, Deps{
 			Args: append([]string{"--data", data, "--json"}, args...), Stdout: out, Stderr: &errOut,
-			Stdin: bytes.NewReader(nil), LookupEnv: func(string) (string, bool) { return "", false },
+			Stdin: bytes.NewReader(nil), LookupEnv: func(string) (string, bool) { return "", false }, WorkDir: noWorkDir,
 		})
 		return code, errOut.String()
 	}

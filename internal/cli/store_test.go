@@ -98,7 +98,7 @@ func TestInterrupt(t *testing.T) {
 	var out, errOut strings.Builder
 	code := Run(ctx, Deps{
 		Args: words("recall x --json --data " + t.TempDir()), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errOut,
-		LookupEnv: func(string) (string, bool) { return "", false },
+		LookupEnv: func(string) (string, bool) { return "", false }, WorkDir: noWorkDir,
 	})
 	var e struct {
 		Error op.Failure `json:"error"`
@@ -116,7 +116,7 @@ func TestStdinLimit(t *testing.T) {
 	var errOut strings.Builder
 	code := Run(t.Context(), Deps{
 		Args: words("call memories.list - --data /nowhere"), Stdin: endless{}, Stdout: &strings.Builder{}, Stderr: &errOut,
-		LookupEnv: func(string) (string, bool) { return "", false },
+		LookupEnv: func(string) (string, bool) { return "", false }, WorkDir: noWorkDir,
 	})
 	if code != op.ExitUsage || !strings.Contains(errOut.String(), "more than") {
 		t.Errorf("exit %d, %q", code, errOut.String())
