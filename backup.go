@@ -32,6 +32,11 @@ func (db *DB) Backup(ctx context.Context, target string, progress ...func(done, 
 	if target == "" {
 		return nil, errs.WithOp(op, errs.Invalid("target", "must not be empty: name a new file"))
 	}
+	leave, err := db.eng.copying.enter(ctx)
+	if err != nil {
+		return nil, errs.WithOp(op, err)
+	}
+	defer leave()
 	// The copy should not take a clock for the present one that is behind it. On a full
 	// disk it gets that of the last commit, which is better than no copy.
 	_ = db.eng.keepClock(ctx)

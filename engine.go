@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loci-memory/loci/internal/diskspace"
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
 	"github.com/loci-memory/loci/internal/index/embedded"
@@ -58,6 +59,9 @@ type engine struct {
 	extensions  extensions
 	life        lifeClock
 	sweeps      sweeper
+	upkeep      workTurn // of erasures and vacuums
+	copying     copyGate // whoever holds copies of records that an erasure must not miss
+	room        func(dir string) (free uint64, known bool)
 
 	integrity atomic.Pointer[integrityResult]
 	closeErr  error
@@ -89,7 +93,7 @@ func openEngine(ctx context.Context, dir string, opts *Options) (_ *engine, err 
 	e.background, e.cancel = context.WithCancel(context.Background())
 	e.ending, e.stop = context.WithCancel(e.background)
 	e.embedders.worker.wake, e.embedders.worker.off = make(chan struct{}, 1), opts.NoBackgroundEmbedding
-	e.hooks.e = e
+	e.hooks.e, e.room = e, diskspace.Free
 	e.indexFS = opts.indexFS
 	e.rebuilds.floor.Store(math.MaxInt64)
 	defer func() {

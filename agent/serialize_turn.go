@@ -62,7 +62,15 @@ func (m *AgentMemory) take(ctx context.Context, what work) (done func(), err err
 	t.mu.Unlock()
 	select {
 	case ch <- struct{}{}:
-		return func() { <-ch }, nil
+		leave, err := m.link.Copying(ctx)
+		if err != nil {
+			<-ch
+			return nil, err
+		}
+		return func() {
+			leave()
+			<-ch
+		}, nil
 	case <-ctx.Done():
 		return nil, errs.Wrap(errs.Canceled, ctx.Err(), "the context ended while another call replaced points or wrote a snapshot")
 	}

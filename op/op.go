@@ -204,6 +204,7 @@ var defaultTable = sync.OnceValue(func() *Table {
 	ops = append(ops, contextOps()...)
 	ops = append(ops, agentOps()...)
 	ops = append(ops, storeOps()...)
+	ops = append(ops, eraseOps()...)
 	return NewTable(ops...)
 })
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/internal/diskspace"
 )
 
 const (
@@ -23,7 +24,7 @@ func (d *doctor) space() {
 	if _, err := os.Stat(dir); err != nil {
 		dir = existingParent(dir)
 	}
-	free, ok := freeBytes(dir)
+	free, ok := diskspace.Free(dir)
 	if !ok {
 		d.add(check, levelNote, "this system does not tell", "")
 		return

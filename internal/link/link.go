@@ -86,6 +86,10 @@ type Store interface {
 	Backlog() int64
 	// FlushIndex has the index write those to its files, now and not in its own time.
 	FlushIndex() error
+	// Copying counts in a call that holds copies of records outside the truth and writes
+	// them, such as a snapshot or what is restored from one, so that an erasure misses
+	// none of them. It waits while one runs; leave must be called.
+	Copying(ctx context.Context) (leave func(), err error)
 	// Staging says that a place is being filled, so that nobody empties it, or that
 	// it no longer is.
 	Staging(place int64, on bool)

@@ -1,6 +1,10 @@
 package store
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+)
 
 // dictLimit bounds each of the two generations of the dictionary cache.
 const dictLimit = 16384
@@ -13,6 +17,7 @@ type dict struct {
 	ids, oldIDs        map[string]int64
 	texts, oldTexts    map[int64]string
 	generationCapacity int
+	gone               *roaring64.Bitmap // ids of strings that were removed; nil: none
 }
 
 func newDict() *dict {
@@ -53,6 +58,9 @@ func (d *dict) text(id int64) (string, bool) {
 func (d *dict) add(id int64, text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.gone != nil && d.gone.Contains(uint64(id)) {
+		return // read from a snapshot that still has it
+	}
 	if len(d.ids) >= d.generationCapacity {
 		d.oldIDs, d.oldTexts = d.ids, d.texts
 		d.ids, d.texts = make(map[string]int64), make(map[int64]string)

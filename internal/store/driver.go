@@ -26,6 +26,12 @@ type conn interface {
 	// copyTo copies the database, as the open read transaction sees it, into an
 	// empty file.
 	copyTo(ctx context.Context, path string, progress func(done, total int64)) error
+	// restoreFrom replaces the whole database by the one in a file, in a transaction
+	// of its own.
+	restoreFrom(ctx context.Context, path string) error
+	// truncateLog is a blocking checkpoint that cuts off the log's file; false when
+	// a reader of an older snapshot was still there after wait.
+	truncateLog(wait time.Duration) (bool, error)
 	close() error
 }
 

@@ -153,6 +153,32 @@ func (s *sqliteConn) copyTo(ctx context.Context, path string, progress func(done
 	return mapSQLite(err)
 }
 
+// restoreFrom copies a file's pages over the database's, in one transaction: there is
+// nothing to be seen in between, so it is done in one step.
+func (s *sqliteConn) restoreFrom(ctx context.Context, path string) error {
+	if err := ctx.Err(); err != nil {
+		return errs.Wrap(errs.Canceled, err, "the context ended first")
+	}
+	return mapSQLite(s.c.Restore("main", sqliteName(path, s.vfs)))
+}
+
+func (s *sqliteConn) truncateLog(wait time.Duration) (bool, error) {
+	if err := s.busyTimeout(wait); err != nil {
+		return false, err
+	}
+	_, _, err := s.c.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+	if end := s.busyTimeout(busyTimeout); err == nil && end != nil {
+		return false, end
+	}
+	if errors.Is(err, sqlite3.BUSY) {
+		return false, nil
+	}
+	if err == nil {
+		s.pages = 0
+	}
+	return err == nil, mapSQLite(err)
+}
+
 func (s *sqliteConn) close() error {
 	for _, st := range slices.Collect(s.c.Stmts()) {
 		st.Close()

@@ -257,6 +257,7 @@ func (tx *WriteTx) SetVectorSwitch(namespace string, t Tier, enabled bool) error
 // SetVectorReady marks a tier of a namespace: nothing is missing in a space.
 func (tx *WriteTx) SetVectorReady(namespace int64, t Tier, space int64) error {
 	tx.Change()
+	tx.w.use(namespace)
 	// Marks come and go with every few writes: to read all of them again each time
 	// would make writes slow where there are many namespaces.
 	if c := &tx.w.cache; c.known {

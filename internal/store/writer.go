@@ -61,6 +61,9 @@ type writer struct {
 	cache  vectorCache
 	copies copiesState
 
+	used map[int64]struct{} // strings used since a sweep of the dictionary began; nil: none runs
+	gone []int64            // strings that the running group removes
+
 	waited     time.Duration // for the running group
 	waitMisses int           // waits in a row that brought nobody
 	skipWaits  int           // groups that will not wait
@@ -445,6 +448,8 @@ func (w *writer) accept() {
 		w.s.dict.add(w.session.pending.ids[text], text)
 	}
 	w.session.pending.truncate(0)
+	w.s.dict.forget(w.gone)
+	w.gone = nil
 	if w.next != w.state {
 		w.state = w.next
 		w.stored = w.state.counts
@@ -459,6 +464,7 @@ func (w *writer) abandon() {
 		w.session.run(sqlRollback)
 	}
 	w.session.pending.truncate(0)
+	w.gone = nil
 	w.cache.known = false
 }
 

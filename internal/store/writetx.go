@@ -74,6 +74,7 @@ func (tx *WriteTx) intern(text string) (int64, error) {
 	}
 	id, ok, err := tx.StringID(text)
 	if ok || err != nil {
+		tx.w.use(id)
 		return id, err
 	}
 	st, err := tx.stmt(sqlAddString)

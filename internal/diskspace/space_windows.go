@@ -1,9 +1,9 @@
-package cli
+package diskspace
 
 import "golang.org/x/sys/windows"
 
-// freeBytes is the space that is left for this user where dir lies.
-func freeBytes(dir string) (free uint64, ok bool) {
+// Free is the space that is left for this user where dir lies.
+func Free(dir string) (free uint64, ok bool) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
 		return 0, false

@@ -1,11 +1,11 @@
 //go:build linux || darwin || freebsd
 
-package cli
+package diskspace
 
 import "golang.org/x/sys/unix"
 
-// freeBytes is the space that is left for this user where dir lies.
-func freeBytes(dir string) (uint64, bool) {
+// Free is the space that is left for this user where dir lies.
+func Free(dir string) (uint64, bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, false

@@ -1,0 +1,227 @@
+package op
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/loci-memory/loci"
+	"github.com/loci-memory/loci/internal/testkit/fakeembed"
+)
+
+// erasureStore is a store in which there is one of everything.
+type erasureStore struct {
+	t     testing.TB
+	dir   string
+	notes string // folder above the roots of notes
+	db    *loci.DB
+}
+
+func newErasureStore(t testing.TB) *erasureStore {
+	s := &erasureStore{t: t, dir: t.TempDir(), notes: t.TempDir()}
+	s.open()
+	return s
+}
+
+func (s *erasureStore) open() {
+	s.t.Helper()
+	db, err := loci.Open(s.t.Context(), s.dir, &loci.Options{WaitForIndex: true, NoBackgroundSweep: true, NoBackgroundEmbedding: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.db = db
+	s.t.Cleanup(func() { db.Close() })
+}
+
+// call runs an operation whose input is a format of JSON.
+func (s *erasureStore) call(name, input string, args ...any) map[string]any {
+	s.t.Helper()
+	raw, err := Default().Call(s.t.Context(), s.db, name, fmt.Appendf(nil, input, args...))
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", name, fmt.Sprintf(input, args...), err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(raw, &out); err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+// fill writes one of everything into a namespace, with word in every text that a
+// caller may give and in vectors the number that goes with it. scope is that of the
+// records. settings says whether what is set of the namespace has it too.
+func (s *erasureStore) fill(namespace, scope, word string, number float32, settings bool) {
+	s.t.Helper()
+	where := fmt.Sprintf(`"namespace":%q,"scope":%q`, namespace, scope)
+	vector := fmt.Sprintf(`"embedding":[%v,1,0,0]`, number)
+	header := fmt.Sprintf(`%s,"tags":["%s tag"],"metadata":{"%s key":"%s value"},"thread":"%s thread","evidence":[{"source":"%s source","quote":"%s quote","metadata":{"q":"%s"}}]`,
+		where, word, word, word, word, word, word, word)
+
+	// The knowledge base.
+	memory := s.call("memories.upsert", `{%s,"position":1,"memory_type":"%s type","judgment":"%s judges","reasoning":"%s reasons"}`, header, word, word, word)
+	id := memory["value"].(map[string]any)["id"]
+	s.call("graph.apply_batch", `{"entities":[{%s,"ref":"a","name":"%s","entity_type":"%s kind","aliases":["%s alias"],"attributes":{"%s at":["%s of"]},"summary":"%s sums"},
+		{%s,"ref":"b","name":"other %s"}],
+		"relations":[{%s,"subject":{"ref":"a"},"predicate":"%s does","object":{"ref":"b"},"reason":"%s why"}],
+		"events":[{%s,"name":"%s happens","summary":"%s sums","participants":[{"ref":"a"}],"reason":"%s why"}]}`,
+		header, word, word, word, word, word, word, header, word, header, word, word, header, word, word, word)
+	folder := filepath.Join(s.notes, namespace+word)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	text := fmt.Sprintf("# %s\n\nA note about %sing and %s.\n", word, word, word)
+	if err := os.WriteFile(filepath.Join(folder, word+".md"), []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if settings {
+		s.call("notes.set_root", `{"namespace":%q,"root":%q}`, namespace, folder)
+		s.call("notes.sync_dir", `{"namespace":%q,"scope":%q,"tags":["%s note"]}`, namespace, scope, word)
+	}
+
+	if settings {
+		s.call("graph.set_predicate_rule", `{"namespace":%q,"predicate":"%s does","inverse":"%s done"}`, namespace, word, word)
+		s.call("graph.set_predicate_equivalents", `{"namespace":%q,"groups":[["%s does","%s makes"]]}`, namespace, word, word)
+		s.call("embeddings.set_vectorization", `{"namespace":%q,"tier":"notes","enabled":true}`, namespace)
+	}
+
+	// Contexts: revisions, copies, links, a published text, checkpoints, logs.
+	context := fmt.Sprintf(`"scope":[%q,%q]`, namespace, "session "+scope)
+	s.call("context.write", `{%s,"page_id":"%s-page","title":"%s title","content":"%s first","tags":["%s tag"],"source":"%s source","tier":"core","pin_reason":"%s reason"}`, context, word, word, word, word, word, word)
+	s.call("context.write", `{%s,"page_id":"%s-page","title":"%s title","content":"%s second","expected_version":1}`, context, word, word, word)
+	s.call("context.write", `{%s,"page_id":"%s-row","title":"%s row","summary":"%s short","content":"%s long","outline":true,"links":["%s-page"]}`, context, word, word, word, word, word)
+	s.call("context.page_in", `{%s,"page_id":"memory:%s","scopes":[%q]}`, context, id, scope)
+	s.call("context.snapshot", `{%s}`, context)
+	s.call("context.checkpoint", `{%s}`, context)
+	s.call("context.write", `{%s,"page_id":"%s-loose","content":"%s third","tier":"working"}`, context, word, word)
+	s.call("context.snapshot", `{%s}`, context)
+	s.call("context.page_out", `{%s,"page_id":"%s-loose"}`, context, word)
+
+	// Agent memory: versions, relations, snapshots.
+	header, _, _ = strings.Cut(header, `,"evidence"`)
+	for key := range 2 {
+		s.call("facts.store", `{%s,"id":%d,"content":"%s fact",%s,"dimension":4}`, header, len(word)*10+key, word, vector)
+		s.call("facts.store", `{%s,"id":%d,"content":"%s fact again",%s}`, header, len(word)*10+key, word, vector)
+	}
+	s.call("facts.relate", `{%s,"from":%d,"rel_type":"%s rel","to":%d,"properties":{"p":"%s prop"}}`, where, len(word)*10, word, len(word)*10+1, word)
+	s.call("episodes.record", `{%s,"id":%d,"description":"%s episode",%s}`, header, len(word), word, vector)
+	s.call("procedures.learn", `{%s,"id":%d,"name":"%s how","steps":["%s one","two"],%s}`, where, len(word), word, word, vector)
+	s.call("agent.snapshot", `{%s}`, where)
+}
+
+// bytesOf finds the files below a folder in which one of the needles stands, whatever
+// its case.
+func bytesOf(t testing.TB, dir string, needles ...string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		lower := bytes.ToLower(raw)
+		for _, needle := range needles {
+			if at := bytes.Index(lower, []byte(needle)); at >= 0 {
+				found = append(found, fmt.Sprintf("%s holds %q at %d: %q", name, needle, at, raw[max(0, at-30):min(len(raw), at+40)]))
+			} else if at := bytes.Index(raw, []byte(needle)); at >= 0 {
+				found = append(found, fmt.Sprintf("%s holds %q at %d", name, needle, at))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// floatBytes are those of a number as vectors are stored.
+func floatBytes(f float32) string {
+	return string(binary.LittleEndian.AppendUint32(nil, math.Float32bits(f)))
+}
+
+func (s *erasureStore) exported(namespace string) string {
+	s.t.Helper()
+	var b bytes.Buffer
+	if _, err := s.db.Export(s.t.Context(), &b, &loci.ExportOptions{Namespace: &namespace}); err != nil {
+		s.t.Fatal(err)
+	}
+	// The header tells of the whole store.
+	_, lines, _ := strings.Cut(b.String(), "\n")
+	return lines
+}
+
+// TestErasedBytes holds that what was erased is gone from every byte of every file
+// after a vacuum, and that nothing else has changed.
+func TestErasedBytes(t *testing.T) {
+	const number = 0.123456789
+	for name, c := range map[string]struct {
+		namespace, scope, word string
+		needles                []string
+		erase                  string
+	}{
+		"namespace": {"zqspace", "zqscope", "zqmarkering", []string{"zqm", "zqs"}, `"filter":{"namespace":"zqspace"},"every_scope":true`},
+		"chinese":   {"鲲鹏", "灵犀", "翡翠鸳鸯", []string{"鲲鹏", "灵犀", "翡翠", "翠鸳", "鸳鸯"}, `"filter":{"namespace":"鲲鹏"},"every_scope":true`},
+		"mentions":  {"kept", "other", "zqmarker", []string{"zqm"}, `"filter":{"namespace":"kept"},"every_scope":true,"subject":"Zqmarker","erase_mentions":true`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newErasureStore(t)
+			s.call("embeddings.register_space", `{"id":"fake","model":"fake","dimension":8}`)
+			fake := fakeembed.New(8)
+			if err := s.db.Embeddings().RegisterEmbedder(t.Context(), "fake", fake, nil); err != nil {
+				t.Fatal(err)
+			}
+			s.fill("kept", "public", "walrus", 0.25, true)
+			s.call("embeddings.sync", `{}`)
+			before := s.exported("kept")
+			s.fill(c.namespace, c.scope, c.word, number, name != "mentions")
+			s.call("embeddings.sync", `{}`)
+			dry := s.call("erase", `{"dry_run":true,%s}`, c.erase)
+			report := s.call("erase", `{%s}`, c.erase)
+			for _, field := range []string{"total", "records", "page_revisions", "point_versions", "point_relations", "vectors", "evidence", "contexts", "agent_memories", "snapshots_rewritten", "snapshots_removed", "settings"} {
+				if got, want := fmt.Sprint(report[field]), fmt.Sprint(dry[field]); got != want {
+					t.Errorf("%s: %s went, the dry run counted %s", field, got, want)
+				}
+			}
+			if again := s.call("erase", `{%s}`, c.erase); fmt.Sprint(again["total"]) != "0" {
+				t.Errorf("a second time %v records went", again["total"])
+			}
+			s.call("vacuum", `{}`)
+			after := s.exported("kept")
+			if name == "mentions" { // an empty context and an empty memory are left
+				for line := range strings.Lines(before) {
+					if !strings.Contains(after, line) {
+						t.Errorf("something else changed: %s", line)
+					}
+				}
+			} else if after != before {
+				t.Errorf("something else changed:\n%s", after)
+			}
+			health, err := s.db.DeepHealth(t.Context())
+			if err != nil || health.Integrity != "ok" || health.ForeignKeyErrors != 0 {
+				raw, _ := json.Marshal(health)
+				t.Errorf("%s, %v", raw, err)
+			}
+			s.db.Embeddings().UnregisterEmbedder("fake")
+			if err := s.db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range bytesOf(t, s.dir, append(c.needles, floatBytes(number))...) {
+				t.Error(found)
+			}
+			s.open()
+			if health, err := s.db.Health(context.Background()); err != nil || !health.IndexUsable {
+				t.Error(health, err)
+			}
+		})
+	}
+}
