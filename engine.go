@@ -63,6 +63,7 @@ type engine struct {
 	copying     copyGate // whoever holds copies of records that an erasure must not miss
 	room        func(dir string) (free uint64, known bool)
 
+	feed      feed
 	integrity atomic.Pointer[integrityResult]
 	closeErr  error
 }
@@ -407,6 +408,7 @@ func (h *indexHooks) Stage(revision int64, changes []store.Change) {
 // Publish implements store.Hooks.
 func (h *indexHooks) Publish() {
 	h.e.embedders.retake(h.written)
+	h.e.feed.publish()
 	h.e.graphs.publish()
 	if h.expires != 0 {
 		h.e.sweeps.expires(h.expires)

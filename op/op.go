@@ -203,6 +203,7 @@ var defaultTable = sync.OnceValue(func() *Table {
 	ops = append(ops, embeddingOps()...)
 	ops = append(ops, contextOps()...)
 	ops = append(ops, agentOps()...)
+	ops = append(ops, changeOps()...)
 	ops = append(ops, storeOps()...)
 	ops = append(ops, eraseOps()...)
 	return NewTable(ops...)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/strictjson"
 )
 
@@ -16,6 +17,7 @@ import (
 func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 	special := strictjson.Types()
 	special[reflect.TypeFor[Match]()] = strictjson.Words(string(matchName), string(matchNone))
+	special[reflect.TypeFor[loci.ChangeKind]()] = strictjson.Words(string(loci.ChangeUpsert), string(loci.ChangeDelete))
 	contextTypes(special)
 	agentTypes(special)
 	return special

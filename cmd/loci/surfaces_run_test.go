@@ -228,7 +228,7 @@ func TestEverySurface(t *testing.T) {
 	surfaces := everySurface(t)
 	first := surfaces[0]
 	sampled := map[string]bool{}
-	for _, s := range slices.Concat(samples, agentSamples, contextSamples) {
+	for _, s := range slices.Concat(changeSamples, samples, agentSamples, contextSamples) {
 		o, ok := op.Default().Lookup(s.op)
 		if !ok {
 			t.Fatalf("there is no operation %s", s.op)

@@ -410,7 +410,7 @@ func conformInterrupt(t *testing.T, s *Store, _ *hookLog) {
 
 func conformJournal(t *testing.T, s *Store, _ *hookLog) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	batch := make([]*Memory, 2*journalPart+10)
+	batch := make([]*Memory, 2*JournalPart+10)
 	for i := range batch {
 		batch[i] = testMemory(rng, i)
 	}
@@ -439,7 +439,7 @@ func conformJournal(t *testing.T, s *Store, _ *hookLog) {
 	if len(all) != len(batch)+4 || !slices.IsSortedFunc(all, func(a, b JournalEntry) int { return int(a.Revision - b.Revision) }) {
 		t.Fatal(len(all))
 	}
-	if last := all[len(all)-1]; last != (JournalEntry{Revision: 5, ID: batch[0].ID, Namespace: batch[0].NamespaceID, Kind: KindMemory}) {
+	if last := all[len(all)-1]; last != (JournalEntry{Revision: 5, ID: batch[0].ID, Namespace: batch[0].NamespaceID, Kind: KindMemory, Left: batch[0].ScopeID}) {
 		t.Errorf("%+v", last)
 	}
 	if d := cmp.Diff(all[len(batch):], read(1, 2)); d != "" {

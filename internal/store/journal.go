@@ -17,10 +17,15 @@ type JournalEntry struct {
 	Namespace int64
 	Kind      Kind
 	Space     int64 // 0: the record itself
+	Left      int64 // the scope that the record left, by going to another or by being deleted; 0: none
 }
 
-// journalVector marks, in the byte of the kind, an entry that a space follows.
-const journalVector = 0x80
+// Marks in the byte of the kind: the number of a space follows, or that of a
+// scope that the record has left.
+const (
+	journalVector = 0x80
+	journalLeft   = 0x40
+)
 
 // A JournalCursor is a place in the journal: behind a part of a revision.
 type JournalCursor struct {
@@ -70,19 +75,69 @@ func appendEntries(out []JournalEntry, revision int64, buf []byte) ([]JournalEnt
 		if m <= 0 || len(buf) <= n+m {
 			return nil, errs.New(errs.Storage, "the database is damaged: a journal row cannot be read")
 		}
-		entry := JournalEntry{Revision: revision, ID: int64(id), Namespace: int64(namespace), Kind: Kind(buf[n+m] &^ journalVector)}
+		entry := JournalEntry{Revision: revision, ID: int64(id), Namespace: int64(namespace), Kind: Kind(buf[n+m] &^ (journalVector | journalLeft))}
 		of := buf[n+m]
 		buf = buf[n+m+1:]
-		if of&journalVector != 0 {
-			space, k := binary.Uvarint(buf)
-			if k <= 0 || space == 0 {
+		if of&(journalVector|journalLeft) != 0 {
+			number, k := binary.Uvarint(buf)
+			if k <= 0 || number == 0 {
 				return nil, errs.New(errs.Storage, "the database is damaged: a journal row cannot be read")
 			}
-			entry.Space, buf = int64(space), buf[k:]
+			if buf = buf[k:]; of&journalVector != 0 {
+				entry.Space = int64(number)
+			} else {
+				entry.Left = int64(number)
+			}
 		}
 		out = append(out, entry)
 	}
 	return out, nil
+}
+
+// JournalFloor is the revision above which the journal of this snapshot is
+// complete.
+func (s *session) JournalFloor() (int64, error) {
+	st, err := s.stmt(sqlReadMeta)
+	if err != nil {
+		return 0, err
+	}
+	defer st.reset()
+	if found, err := st.step(); err != nil || !found {
+		return 0, err
+	}
+	return st.columnInt(4), nil
+}
+
+// Label is the text of a dictionary id that a journal entry holds, with the scope
+// that a place stands for. It is "" when the dictionary has no such string any
+// more, since what used it was erased.
+func (s *session) Label(id int64) (string, error) {
+	if text, ok := s.dict.text(id); ok {
+		return scopeOfPlace(text), nil
+	}
+	st, err := s.stmt(sqlStringText)
+	if err != nil {
+		return "", err
+	}
+	st.bindInt(1, id)
+	defer st.reset()
+	found, err := st.step()
+	if err != nil || !found {
+		return "", err
+	}
+	text := st.columnText(0)
+	s.dict.add(id, text)
+	return scopeOfPlace(text), nil
+}
+
+// RecordPlace is the namespace and scope of a record, by their dictionary ids,
+// and its kind; kind 0 when there is no such record.
+func (s *session) RecordPlace(id int64) (kind Kind, namespace, scope int64, err error) {
+	err = s.each(sqlRecordPlace, []int64{id}, func(st stmt) bool {
+		kind, namespace, scope = Kind(st.columnInt(0)), st.columnInt(1), st.columnInt(2)
+		return false
+	})
+	return kind, namespace, scope, err
 }
 
 // pruneRows is the number of journal rows that one operation deletes.

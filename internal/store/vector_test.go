@@ -126,8 +126,8 @@ func TestVectorJournal(t *testing.T) {
 		return err
 	})
 	want := []JournalEntry{
-		{2, batch[0].ID, batch[0].NamespaceID, KindMemory, sp.ID}, {2, batch[1].ID, batch[1].NamespaceID, KindMemory, sp.ID},
-		{2, batch[2].ID, batch[2].NamespaceID, KindMemory, sp.ID}, {Revision: 3, Space: sp.ID},
+		{2, batch[0].ID, batch[0].NamespaceID, KindMemory, sp.ID, 0}, {2, batch[1].ID, batch[1].NamespaceID, KindMemory, sp.ID, 0},
+		{2, batch[2].ID, batch[2].NamespaceID, KindMemory, sp.ID, 0}, {Revision: 3, Space: sp.ID},
 	}
 	if err != nil || !cmp.Equal(got, want) {
 		t.Error(err, cmp.Diff(want, got))

@@ -22,10 +22,14 @@ type WriteTx struct {
 	adopting bool
 	// may says where the operation may write; nil: everywhere.
 	may func(namespace, scope string) error
+	// left are the scopes that records have left in this operation, by record, for
+	// the journal. It is made when the first one does.
+	left map[int64]int64
 }
 
 func (tx *WriteTx) begin() {
 	tx.changed, tx.journal, tx.adopting, tx.may = false, len(tx.w.changes), false, nil
+	tx.left = nil
 	tx.firstNew = tx.w.next.nextID
 }
 
@@ -65,6 +69,17 @@ func (tx *WriteTx) Change() int64 {
 func (tx *WriteTx) Stage(r *Record, doc any) {
 	tx.Change()
 	tx.w.changes = append(tx.w.changes, Change{ID: r.ID, Namespace: r.NamespaceID, Kind: r.Kind, Doc: doc})
+}
+
+// leaves notes that a record leaves its scope, by going to another or by being
+// deleted. The caller stages the record.
+func (tx *WriteTx) leaves(r *Record) {
+	if tx.left == nil {
+		tx.left = map[int64]int64{}
+	}
+	if _, ok := tx.left[r.ID]; !ok { // in between, nobody could see it
+		tx.left[r.ID] = r.ScopeID
+	}
 }
 
 // intern gives a string's dictionary id and adds it if need be; "" is 0.
@@ -239,6 +254,7 @@ func (tx *WriteTx) removeRecord(r *Record) error {
 		return err
 	}
 	tx.w.next.counts[r.Kind]--
+	tx.leaves(r)
 	tx.Stage(r, nil)
 	return nil
 }
@@ -329,6 +345,9 @@ func (tx *WriteTx) updateRecord(old, r *Record) error {
 	}
 	if err := tx.internRecord(r); err != nil {
 		return err
+	}
+	if old.ScopeID != r.ScopeID {
+		tx.leaves(old)
 	}
 	r.Revision = tx.Change()
 	st, err := tx.stmt(sqlUpdateRecord)
@@ -426,21 +445,27 @@ func (tx *WriteTx) addEvidence(r *Record) error {
 	return nil
 }
 
-// journalPart is the number of changes in one row of the journal.
-const journalPart = 1000
+// JournalPart is the number of changes in one row of the journal, but for the last
+// row of a revision.
+const JournalPart = 1000
 
 // writeJournal notes the operation's changes, some per row: a row for each
 // would cost as much as a record's own.
 func (tx *WriteTx) writeJournal() error {
 	changes := tx.w.changes[tx.journal:]
 	for part := 0; len(changes) > 0; part++ {
-		n := min(len(changes), journalPart)
+		n := min(len(changes), JournalPart)
 		buf := make([]byte, 0, 6*n)
 		for _, c := range changes[:n] {
 			buf = binary.AppendUvarint(buf, uint64(c.ID))
 			buf = binary.AppendUvarint(buf, uint64(c.Namespace))
 			if c.Vector == nil {
-				buf = append(buf, byte(c.Kind))
+				if scope, ok := tx.left[c.ID]; ok {
+					buf = append(buf, byte(c.Kind)|journalLeft)
+					buf = binary.AppendUvarint(buf, uint64(scope))
+				} else {
+					buf = append(buf, byte(c.Kind))
+				}
 				continue
 			}
 			buf = append(buf, byte(c.Kind)|journalVector)
