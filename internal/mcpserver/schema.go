@@ -36,6 +36,10 @@ func number(doc string) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "integer", Description: doc}
 }
 
+func yesNo(doc string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "boolean", Description: doc}
+}
+
 func words(doc string, ws ...string) *jsonschema.Schema {
 	s := strictjson.Words(ws...)
 	s.Description = doc

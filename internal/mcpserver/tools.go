@@ -19,10 +19,14 @@ func (s *server) tools() []*tool {
 		}
 		return all
 	}
-	return []*tool{
+	few := []*tool{
 		rememberTool(), recallTool(), searchTool(), recentTool(), feedbackTool(), forgetTool(),
 		relateTool(), exploreTool(), notesTool(), statusTool(), vctxTool(),
 	}
+	if _, ok := op.Default().Lookup(intakeRow); ok {
+		few = append(few, intakeTool())
+	}
+	return few
 }
 
 // operationTool is an operation as it stands: its arguments, and its answer uncut.

@@ -121,6 +121,20 @@ func TestTheGraph(t *testing.T) {
 	}
 }
 
+func TestIntake(t *testing.T) {
+	c := client(t, Config{Namespace: "ship"})
+	const all = `{"judgments":[{"text":"The lamp is lit at seven."},{"text":" "}],"triples":[{"subject":"Ada","predicate":"lights","object":"the lamp"}],"source":"log"`
+	contains(t, must(t, c, "intake", all+`,"dry_run":true}`).text, "Nothing was written", "2 new", "Rejected: judgments[1] text: ")
+	contains(t, must(t, c, "intake", all+`}`).text, "Taken in: 2 new, 0 merged with what is known, 2 new things")
+	contains(t, must(t, c, "intake", all+`}`).text, "0 new, 2 merged")
+	contains(t, must(t, c, "recall", `{"query":"lamp"}`).text, "The lamp is lit at seven.")
+	for _, bad := range []string{`{}`, `{"judgments":[]}`, `{"triples":[{"subject":"a"}]}`, `{"judgments":"x"}`} {
+		if a := ask(t, c, "intake", bad); !a.isError {
+			t.Errorf("%s: %s", bad, a.text)
+		}
+	}
+}
+
 func TestTheContextWindow(t *testing.T) {
 	c := client(t, Config{Namespace: "ship", Context: []string{"ship", "watch 1"}})
 	a := must(t, c, "vctx", `{"operation":"write","input":"{\"content\":\"Log every light.\",\"title\":\"rule\",\"tier\":\"core\",\"pin_reason\":\"always\"}"}`)
