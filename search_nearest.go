@@ -54,7 +54,9 @@ func (r *searchRun) vectorPath(ctx context.Context, v *vectorPath, some bool, t 
 	case len(r.scope.kinds) > 0 && v.query == nil:
 		r.scope.code = cmp.Or(v.code, DegradeVectorNotReady)
 	}
-	r.d.VectorMissing = append(r.d.VectorMissing, r.scope.missing...)
+	if AccessFrom(r.tx.Context()).ReadsAll(r.p.filter.Namespace) { // it counts over all scopes
+		r.d.VectorMissing = append(r.d.VectorMissing, r.scope.missing...)
+	}
 	if r.scope.code != "" {
 		r.degrade(r.scope.code)
 		return nil

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -114,7 +115,7 @@ func removeFrom[S, T any](ctx context.Context, db *loci.DB, t AgentTarget,
 ) (*loci.Receipt[T], error) {
 	m, err := agent.OpenExisting(ctx, db, t.config())
 	if errors.Is(err, loci.ErrNotFound) {
-		return nothingIn[T](ctx, db)
+		return nothingIn[T](ctx, db, t)
 	}
 	if err != nil {
 		return nil, err
@@ -122,9 +123,14 @@ func removeFrom[S, T any](ctx context.Context, db *loci.DB, t AgentTarget,
 	return remove(pick(m), ctx)
 }
 
-// nothingIn is the receipt of a call that had nothing to do.
-func nothingIn[T any](ctx context.Context, db *loci.DB) (*loci.Receipt[T], error) {
-	h, err := db.Health(ctx)
+// nothingIn is the receipt of a call that had nothing to do in a memory, for a caller
+// that may write there.
+func nothingIn[T any](ctx context.Context, db *loci.DB, t AgentTarget) (*loci.Receipt[T], error) {
+	cfg := t.config()
+	if err := db.Link().MayWrite(ctx, "", cmp.Or(cfg.Namespace, loci.DefaultNamespace), cmp.Or(cfg.Scope, loci.PublicScope)); err != nil {
+		return nil, err
+	}
+	h, err := db.Health(asStore(ctx))
 	if err != nil {
 		return nil, err
 	}

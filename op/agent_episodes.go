@@ -36,7 +36,7 @@ func episodeOps() []*Operation {
 			agent.EpisodeBatch
 		}) (*loci.Receipt[agent.BatchResult], error) {
 			if len(in.Episodes) == 0 {
-				return nothingIn[agent.BatchResult](ctx, db)
+				return nothingIn[agent.BatchResult](ctx, db, in.AgentTarget)
 			}
 			embedding := firstEmbedding(in.Episodes, func(e *agent.EpisodeInput) []float32 { return e.Embedding })
 			return makeMemory(ctx, db, in.AgentMake, embedding, episodes, in.EpisodeBatch, (*agent.EpisodicMemory).RecordBatch)

@@ -54,7 +54,7 @@ func factOps() []*Operation {
 			agent.FactBatch
 		}) (*loci.Receipt[agent.BatchResult], error) {
 			if len(in.Facts) == 0 {
-				return nothingIn[agent.BatchResult](ctx, db)
+				return nothingIn[agent.BatchResult](ctx, db, in.AgentTarget)
 			}
 			embedding := firstEmbedding(in.Facts, func(f *agent.FactInput) []float32 { return f.Embedding })
 			return makeMemory(ctx, db, in.AgentMake, embedding, facts, in.FactBatch, (*agent.SemanticMemory).PutBatch)

@@ -222,13 +222,18 @@ type answer struct {
 	Failure op.Failure
 }
 
+// allSamples are the samples of every area, in the order in which they are called.
+func allSamples() []sample {
+	return slices.Concat(changeSamples, samples, agentSamples, contextSamples)
+}
+
 // TestEverySurface calls every operation on every surface, and holds that all say
 // the same. An operation without a sample fails it.
 func TestEverySurface(t *testing.T) {
 	surfaces := everySurface(t)
 	first := surfaces[0]
 	sampled := map[string]bool{}
-	for _, s := range slices.Concat(changeSamples, samples, agentSamples, contextSamples) {
+	for _, s := range allSamples() {
 		o, ok := op.Default().Lookup(s.op)
 		if !ok {
 			t.Fatalf("there is no operation %s", s.op)
