@@ -201,7 +201,19 @@ func (im *foreignImport) target(p *foreign.Point) AgentTarget {
 	return AgentTarget{&at.namespace, &at.scope}
 }
 
-// input is what facts and episodes have in common.
+// ready says whether points of a place can be stored. A new memory needs a model to
+// take its dimension from; a dry run has to know that too.
+func (im *foreignImport) ready(ctx context.Context, p *foreign.Point) (bool, error) {
+	m, err := AgentMake{AgentTarget: im.target(p)}.open(ctx, im.db, nil)
+	if err != nil {
+		return false, err
+	}
+	return m.Dimension() > 0, nil
+}
+
+const noModel = "needs an agent memory, and there is no embedder that gives a new one its dimension: register one, and import again"
+
+// pointInput is what facts and episodes have in common.
 func pointInput(p *foreign.Point) agent.PointInput {
 	return agent.PointInput{ID: pointKey(p.Key), Metadata: p.Metadata, Tags: p.Tags, Thread: p.Thread, Position: p.Position}
 }
@@ -211,6 +223,12 @@ func (im *foreignImport) facts(ctx context.Context) error {
 	pick := (*agent.AgentMemory).Semantic
 	for i := range im.plan.Facts {
 		p := &im.plan.Facts[i]
+		if ok, err := im.ready(ctx, p); err != nil {
+			return err
+		} else if !ok {
+			im.leave(p.Where, "fact", "", noModel)
+			continue
+		}
 		in := agent.FactInput{PointInput: pointInput(p), Content: p.Text, ValidFromUS: p.From, ValidToUS: p.To}
 		found, err := inMemory(ctx, im.db, im.target(p), nil, pick, agent.GetRequest{ID: in.ID}, (*agent.SemanticMemory).Get)
 		if err != nil {
@@ -237,6 +255,12 @@ func (im *foreignImport) episodes(ctx context.Context) error {
 	pick := (*agent.AgentMemory).Episodic
 	for i := range im.plan.Episodes {
 		p := &im.plan.Episodes[i]
+		if ok, err := im.ready(ctx, p); err != nil {
+			return err
+		} else if !ok {
+			im.leave(p.Where, "episode", "", noModel)
+			continue
+		}
 		in := agent.EpisodeInput{PointInput: pointInput(p), Description: p.Text, AtUS: p.At}
 		found, err := inMemory(ctx, im.db, im.target(p), nil, pick, agent.GetRequest{ID: in.ID}, (*agent.EpisodicMemory).Get)
 		if err != nil {

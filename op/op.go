@@ -205,6 +205,7 @@ var defaultTable = sync.OnceValue(func() *Table {
 	ops = append(ops, agentOps()...)
 	ops = append(ops, changeOps()...)
 	ops = append(ops, storeOps()...)
+	ops = append(ops, importOps()...)
 	ops = append(ops, eraseOps()...)
 	return NewTable(ops...)
 })

@@ -18,6 +18,7 @@ func typeSchemas() map[reflect.Type]*jsonschema.Schema {
 	special := strictjson.Types()
 	special[reflect.TypeFor[Match]()] = strictjson.Words(string(matchName), string(matchNone))
 	special[reflect.TypeFor[loci.ChangeKind]()] = strictjson.Words(string(loci.ChangeUpsert), string(loci.ChangeDelete))
+	importTypes(special)
 	contextTypes(special)
 	agentTypes(special)
 	return special

@@ -105,6 +105,9 @@ func agentModel(name string, raw json.RawMessage) modelUse {
 		Facts    []item                     `json:"facts"`
 		Episodes []item                     `json:"episodes"`
 	}
+	if name == "import_from" { // facts and episodes may be among the lines
+		return modelHelps
+	}
 	group, call, _ := strings.Cut(name, ".")
 	if !isAgentGroup(group) || json.Unmarshal(raw, &in) != nil { // the operation refuses it
 		return modelUnused

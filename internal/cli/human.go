@@ -46,6 +46,8 @@ func renderResult(w *Painter, name string, raw json.RawMessage) error {
 		return render(raw, w, renderNeighborhood)
 	case "graph.events_for_entity":
 		return render(raw, w, func(w *Painter, r op.EntityEvents) { renderEvents(w, r.Events) })
+	case "import_from":
+		return render(raw, w, renderImportedFrom)
 	case "graph.import_text":
 		return render(raw, w, func(w *Painter, r loci.Receipt[loci.GraphTextResult]) {
 			w.Line(fmt.Sprintf("%s and %s read, written up to revision %d", plural(r.Value.Entities, "entity", "entities"),
@@ -57,6 +59,10 @@ func renderResult(w *Painter, name string, raw json.RawMessage) error {
 		return render(raw, w, renderRules)
 	case "graph.predicate_equivalents":
 		return render(raw, w, renderEquivalents)
+	case "erase":
+		return render(raw, w, renderErased)
+	case "vacuum":
+		return render(raw, w, renderVacuumed)
 	case "memories.delete", "graph.delete", "graph.delete_predicate_rule":
 		return render(raw, w, func(w *Painter, r loci.Receipt[bool]) {
 			if r.Value {

@@ -236,7 +236,7 @@ func searches(name string) bool {
 
 func writesText(name string) bool {
 	return strings.HasPrefix(name, "memories.upsert") || contextWrites(name) ||
-		slices.Contains([]string{"remember", "graph.apply_batch", "graph.import_text", "notes.upsert_file", "notes.sync_dir"}, name)
+		slices.Contains([]string{"remember", "graph.apply_batch", "graph.import_text", "notes.upsert_file", "notes.sync_dir", "import_from"}, name)
 }
 
 // bindFor binds the models that an operation needs, unless they are bound. A

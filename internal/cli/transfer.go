@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/op"
 	"github.com/spf13/cobra"
 )
 
@@ -144,9 +147,10 @@ func agentsOf(n int64) string {
 
 func (a *App) importCommand() *cobra.Command {
 	var dryRun, remap bool
+	var from, users string
 	cmd := &cobra.Command{
 		Use:   "import [FILE | -]",
-		Short: "Read records and settings from lines of JSON",
+		Short: "Read what loci export wrote, or what another memory keeps",
 		Long: `Reads what loci export wrote, from a file or standard input, and writes all of it
 or nothing. The whole input is checked first; what is wrong is named with its
 line. A store that never held anything takes over ids, times and revisions. Any
@@ -154,9 +158,24 @@ other gives new ids, keeps times, and says with --json which id became which;
 settings that it has stay as they are, and a context or an agent memory that it
 has is refused.
 
-  loci import memories.jsonl --dry-run`,
+With --from it reads what another memory keeps: mcp-memory (the file of the
+official memory server), mem0 (JSON of get_all), basic-memory (its folder),
+p-memory (its data directory), markdown (a file or folder) or jsonl. What cannot be
+carried over is listed with its reason, and the same import again changes nothing.
+
+  loci import memories.jsonl --dry-run
+  loci import --from mcp-memory ~/memory.jsonl --dry-run`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("from") {
+				if remap {
+					return usageError{errors.New("--remap is for what loci export wrote"), cmd.CommandPath()}
+				}
+				return a.importFrom(cmd, args, from, users, dryRun)
+			}
+			if cmd.Flags().Changed("users") {
+				return usageError{errors.New("--users goes with --from"), cmd.CommandPath()}
+			}
 			ctx, cancel := a.WithTimeout(cmd.Context())
 			defer cancel()
 			var in io.Reader = bufio.NewReader(a.deps.Stdin)
@@ -187,7 +206,81 @@ has is refused.
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check everything and write nothing")
 	cmd.Flags().BoolVar(&remap, "remap", false, "give new ids even in a store that never held anything")
+	cmd.Flags().StringVar(&from, "from", "", "what `MEMORY` it is: mcp-memory, mem0, basic-memory, p-memory, markdown, jsonl")
+	cmd.Flags().StringVar(&users, "users", "", "what becomes of several users: `scopes` or tags")
+	// The only error is a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"mcp-memory", "mem0", "basic-memory", "p-memory", "markdown", "jsonl"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("users", cobra.FixedCompletions([]string{"scopes", "tags"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// importFrom runs the operation, wherever the store is held. A store of p-memory
+// has namespaces and scopes of its own, which only a flag overrides.
+func (a *App) importFrom(cmd *cobra.Command, args []string, from, users string, dryRun bool) error {
+	if len(args) == 0 || args[0] == "-" {
+		return usageError{errors.New("--from needs the path of a file or a folder"), cmd.CommandPath()}
+	}
+	path, err := filepath.Abs(args[0])
+	if err != nil {
+		return errs.WithOp("import", errs.Wrap(errs.IO, err, "the path could not be resolved"))
+	}
+	d, err := a.domain()
+	if err != nil {
+		return err
+	}
+	if from == "p-memory" {
+		d = d.typed()
+	}
+	if len(d.scopes) > 1 {
+		return usageError{errors.New("a record has one scope; give --scope once"), cmd.CommandPath()}
+	}
+	in := op.ImportFrom{From: op.ImportSource(from), Path: path, Namespace: d.namespace, Users: op.ImportUsers(users), DryRun: dryRun}
+	if len(d.scopes) == 1 {
+		in.Scope = &d.scopes[0]
+	}
+	raw, err := marshal(in)
+	if err != nil {
+		return err
+	}
+	return a.Call(cmd.Context(), "import_from", raw)
+}
+
+// renderImportedFrom shows what an import did, and all that it left out.
+func renderImportedFrom(w *Painter, r op.ImportedFrom) {
+	what := "Imported "
+	if r.DryRun {
+		what = "Would import "
+	}
+	w.Line(what + clean(string(r.From)) + " from " + clean(r.File))
+	var rows [][]string
+	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {
+		t, row := r.Kinds[kind], []string{clean(kind)}
+		for _, n := range []int64{t.Found, t.Created, t.Merged, t.Replaced, t.Unchanged, t.LeftOut} {
+			row = append(row, fmt.Sprint(n))
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		w.Line("There was nothing in it")
+		return
+	}
+	w.Table([]string{"KIND", "FOUND", "CREATED", "MERGED", "REPLACED", "UNCHANGED", "LEFT OUT"}, rows)
+	for _, l := range r.LeftOut {
+		text := "Left out: " + clean(l.Where) + ", " + clean(l.Kind)
+		if l.Field != "" {
+			text += ", " + clean(l.Field)
+		}
+		w.Line(text + ": " + clean(l.Reason))
+	}
+	if r.Unlisted > 0 {
+		w.Line(fmt.Sprintf("and %d more left out", r.Unlisted))
+	}
+	if len(r.Users) > 1 {
+		w.Line(fmt.Sprintf("The memories are of %d users", len(r.Users)))
+	}
+	for _, remark := range r.Remarks {
+		w.Line(clean(remark))
+	}
 }
 
 func printImport(w *Painter, r *loci.ImportReport) {
