@@ -55,37 +55,17 @@ func (im *foreignImport) knownAt(ctx context.Context, at importPlace) (map[strin
 	return known, nil
 }
 
-// memories adopts the memories.
+// pendingMemory is a memory on its way in.
+type pendingMemory struct {
+	where string
+	input loci.MemoryInput
+}
+
+// memories adopts the memories. Those that changed at the source come first: the
+// text that one of them loses may be that of another, which then is a memory of
+// its own.
 func (im *foreignImport) memories(ctx context.Context) error {
-	type pending struct {
-		where string
-		input loci.MemoryInput
-	}
-	var batch []pending
-	size := 0
-	flush := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		a := loci.Adoption{DryRun: im.in.DryRun}
-		for _, p := range batch {
-			a.Memories = append(a.Memories, p.input)
-		}
-		res, err := im.db.Adopt(ctx, a)
-		if err != nil {
-			return err
-		}
-		for i, got := range res.Memories {
-			if got.Outcome == loci.AdoptRefused {
-				im.refuse(batch[i].where, "memory", got.Err)
-				continue
-			}
-			im.count("memory", got.Outcome)
-		}
-		n := len(batch)
-		batch, size = batch[:0], 0
-		return im.step(ctx, n)
-	}
+	var changed, others []pendingMemory
 	seen := map[string]string{} // hash of each key of the source
 	for i := range im.plan.Memories {
 		m := &im.plan.Memories[i]
@@ -127,14 +107,47 @@ func (im *foreignImport) memories(ctx context.Context) error {
 			in.ID = k.id
 		}
 		in.Metadata = foreign.WithKey(in.Metadata, key, hash)
-		batch = append(batch, pending{m.Where, in})
-		if size += len(in.Judgment) + len(in.Reasoning) + len(in.Metadata); len(batch) == importBatch || size >= importBytes {
-			if err := flush(); err != nil {
-				return err
-			}
+		if in.ID != 0 {
+			changed = append(changed, pendingMemory{m.Where, in})
+		} else {
+			others = append(others, pendingMemory{m.Where, in})
 		}
 	}
-	return flush()
+	for _, list := range [][]pendingMemory{changed, others} {
+		if err := im.adoptMemories(ctx, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adoptMemories adopts a list, a batch at a time.
+func (im *foreignImport) adoptMemories(ctx context.Context, list []pendingMemory) error {
+	for len(list) > 0 {
+		a := loci.Adoption{DryRun: im.in.DryRun}
+		n, size := 0, 0
+		for ; n < len(list) && n < importBatch && size < importBytes; n++ {
+			in := list[n].input
+			a.Memories = append(a.Memories, in)
+			size += len(in.Judgment) + len(in.Reasoning) + len(in.Metadata)
+		}
+		res, err := im.db.Adopt(ctx, a)
+		if err != nil {
+			return err
+		}
+		for i, got := range res.Memories {
+			if got.Outcome == loci.AdoptRefused {
+				im.refuse(list[i].where, "memory", got.Err)
+				continue
+			}
+			im.count("memory", got.Outcome)
+		}
+		list = list[n:]
+		if err := im.step(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // memoryPlace is where a memory goes; its user counts.
