@@ -21,6 +21,7 @@ func mcpConfig(cfg cli.MCPConfig) mcpserver.Config {
 	return mcpserver.Config{
 		Caller: cfg.Caller, Version: cfg.Version, Log: cfg.Log, Namespace: cfg.Namespace, Scopes: cfg.Scopes, Context: cfg.Context,
 		AnyNamespace: cfg.AnyNamespace, AllTools: cfg.AllTools, Budget: cfg.Budget, NoRedact: cfg.NoRedact, Timeout: cfg.Timeout,
+		Answered: cfg.Answered,
 	}
 }
 

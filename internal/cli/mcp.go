@@ -29,6 +29,7 @@ type MCPConfig struct {
 	Budget       int // tokens of an answer; 0 is the server's default
 	NoRedact     bool
 	Timeout      time.Duration // for one call; 0 is the server's default
+	Answered     func()        // called when the client has its first answer
 }
 
 // The values of --tools.
@@ -71,7 +72,7 @@ models that you trust with everything.`,
 			}
 			memory := newLateMemory(cmd.Context(), func(ctx context.Context) (*local.Memory, error) { return a.shared(ctx, nil) })
 			defer func() { err = errors.Join(err, memory.Close()) }()
-			cfg.Caller, cfg.Version, cfg.Log, cfg.Timeout = memory, a.deps.Version.Version, a.Log(), a.Timeout()
+			cfg.Caller, cfg.Version, cfg.Log, cfg.Timeout, cfg.Answered = memory, a.deps.Version.Version, a.Log(), a.Timeout(), memory.prepare
 			return serve(cmd.Context(), cfg, a.deps.Stdin, a.deps.Stdout)
 		},
 	}
@@ -103,8 +104,8 @@ func (a *App) mcpHome(cfg *MCPConfig) error {
 	return nil
 }
 
-// lateMemory is a memory that is opened in the background: a client wants its
-// first answer before anything is loaded. A call waits until it is open. When that
+// lateMemory is a memory that is opened in the background, once the client has its
+// first answer, which it wants before anything is loaded. A call waits until it is open. When that
 // failed, the next call tries again.
 type lateMemory struct {
 	ctx    context.Context
@@ -123,13 +124,25 @@ type opening struct {
 	err    error
 }
 
+func (o *opening) failed() bool {
+	select {
+	case <-o.done:
+		return o.err != nil
+	default:
+		return false
+	}
+}
+
 func newLateMemory(ctx context.Context, open func(context.Context) (*local.Memory, error)) *lateMemory {
 	m := &lateMemory{open: open}
 	m.ctx, m.cancel = context.WithCancel(ctx)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.begin()
 	return m
+}
+
+// prepare begins to open, so that the first call need not wait for all of it.
+func (m *lateMemory) prepare() {
+	// The error is that the server is ending.
+	_, _ = m.current()
 }
 
 // begin begins to open. The caller holds mu.
@@ -166,12 +179,8 @@ func (m *lateMemory) current() (*opening, error) {
 	if m.closed {
 		return nil, errs.New(errs.Closed, "the server is ending")
 	}
-	select {
-	case <-m.now.done:
-		if m.now.err != nil {
-			m.begin()
-		}
-	default:
+	if m.now == nil || m.now.failed() {
+		m.begin()
 	}
 	return m.now, nil
 }
@@ -183,6 +192,9 @@ func (m *lateMemory) Close() error {
 	o := m.now
 	m.mu.Unlock()
 	m.cancel()
+	if o == nil {
+		return nil
+	}
 	<-o.done
 	if o.memory == nil {
 		return nil // whoever called was told why

@@ -46,6 +46,10 @@ type Config struct {
 	// and card numbers are taken out of what is written, and the answer says so.
 	NoRedact bool
 
+	// Answered is called when a client on standard input has its first answer. What
+	// takes long may begin then.
+	Answered func()
+
 	Timeout     time.Duration // for one call of a tool, default 60s
 	LongTimeout time.Duration // for a long-running operation, default 1h
 }

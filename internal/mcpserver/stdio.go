@@ -27,7 +27,11 @@ func ServeStdio(ctx context.Context, cfg Config, in io.Reader, out io.Writer) er
 	base, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.base = base
-	t := &stdio{in: in, out: out, log: s.Log, messages: make(chan jsonrpc.Message), ended: make(chan struct{}), closed: make(chan struct{}), idle: make(chan struct{}, 1)}
+	t := &stdio{in: in, out: out, log: s.Log, messages: make(chan jsonrpc.Message), ended: make(chan struct{}), closed: make(chan struct{}), idle: make(chan struct{}, 1), answeredOnce: sync.OnceFunc(func() {
+		if cfg.Answered != nil {
+			cfg.Answered()
+		}
+	})}
 	session, err := s.mcp.Connect(ctx, t, nil)
 	if err != nil {
 		return errs.Wrap(errs.IO, err, "the session did not begin")
@@ -67,6 +71,8 @@ type stdio struct {
 	ended    chan struct{} // in has ended
 	closed   chan struct{}
 	once     sync.Once
+	// answeredOnce tells of the first answer.
+	answeredOnce func()
 
 	mu      sync.Mutex
 	running map[string]int // calls that have no answer yet
@@ -227,6 +233,7 @@ func (t *stdio) Write(_ context.Context, msg jsonrpc.Message) error {
 	err = t.write(raw)
 	if answer, ok := msg.(*jsonrpc.Response); ok {
 		t.answered(idKey(answer.ID))
+		t.answeredOnce()
 	}
 	return errs.Wrap(errs.IO, err, "standard output")
 }
