@@ -47,6 +47,7 @@ type client struct {
 	next    uint64
 	waiting map[uint64]*waiter
 	moved   bool
+	end     bool // the holder has said its last word
 }
 
 // waiter is a call that waits for its answer.
@@ -120,9 +121,15 @@ func (c *client) listen(r *bufio.Reader) {
 		if err != nil {
 			return
 		}
-		if f.kind == kindMoved && f.id == 0 {
-			c.retire() // what runs is still answered; then the holder hangs up
+		switch {
+		case f.kind == kindMoved && f.id == 0:
+			c.retire() // what runs is still answered
 			continue
+		case f.kind == kindEnd:
+			c.mu.Lock()
+			c.end = true
+			c.mu.Unlock()
+			return
 		}
 		c.mu.Lock()
 		w := c.waiting[f.id]
@@ -234,6 +241,12 @@ func (c *client) call(ctx context.Context, name string, raw []byte) (json.RawMes
 			case f := <-w.answer: // it came just before
 				return c.result(w, name, f, listener)
 			default:
+			}
+			c.mu.Lock()
+			end := c.end
+			c.mu.Unlock()
+			if end {
+				return nil, notBegun, errMoved
 			}
 			return nil, unknown, errors.New("the connection broke off")
 		case <-done:

@@ -30,6 +30,8 @@ const (
 	// kindMoved says that the call has not been done here and may be repeated at
 	// the next holder. With the id 0 it says that this holder is going.
 	kindMoved byte = 7
+	// kindEnd is the holder's last word: what it has not answered it has not begun.
+	kindEnd byte = 8
 )
 
 // The limits of frames, in bytes. An answer that is larger is refused by the

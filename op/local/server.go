@@ -28,6 +28,7 @@ const (
 	moveGrace     = time.Second      // for calls that can be repeated elsewhere
 	finishGrace   = 10 * time.Second // for those that cannot
 	acceptPause   = 50 * time.Millisecond
+	farewell      = time.Second // for peers to hang up once everything is said
 )
 
 // errMoved is why a call was ended that its caller can repeat at the next holder.
@@ -434,13 +435,23 @@ func (s *Server) close() error {
 	s.calls.Wait()
 	move.Stop()
 	finish.Stop()
-	s.cancel()
+	// A call may be under way that nobody has read. Its caller has to know that
+	// nobody will, so the peers hang up and not this side.
 	s.mu.Lock()
 	for p := range s.peers {
-		p.conn.Close()
+		s.work.Go(func() { p.send(appendFrame(nil, kindEnd, 0)) })
 	}
 	s.mu.Unlock()
+	hangUp := time.AfterFunc(farewell, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for p := range s.peers {
+			p.conn.Close()
+		}
+	})
 	s.work.Wait()
+	hangUp.Stop()
+	s.cancel()
 	return errors.Join(err, s.release())
 }
 
