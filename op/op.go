@@ -54,6 +54,7 @@ type Spec struct {
 type Operation struct {
 	Spec
 	input, output *jsonschema.Schema
+	in, out       reflect.Type
 	check         func(raw []byte) error
 	call          func(ctx context.Context, db *loci.DB, raw []byte) (any, error)
 	coded         func(error) error // gives errors codes of the operation's own; nil for none
@@ -103,7 +104,7 @@ func Define[In, Out any](spec Spec, handler func(context.Context, *loci.DB, In) 
 		}
 		return v, errs.WithOp(spec.Name, err)
 	}
-	o := &Operation{Spec: spec, input: in, output: out}
+	o := &Operation{Spec: spec, input: in, output: out, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out]()}
 	o.check = func(raw []byte) error {
 		_, err := read(raw)
 		return err
@@ -127,6 +128,12 @@ func (o *Operation) InputSchema() *jsonschema.Schema { return o.input.CloneSchem
 
 // OutputSchema is a copy of the JSON Schema of the operation's result.
 func (o *Operation) OutputSchema() *jsonschema.Schema { return o.output.CloneSchemas() }
+
+// InputType is the Go type of the operation's input.
+func (o *Operation) InputType() reflect.Type { return o.in }
+
+// OutputType is the Go type of the operation's result, which may be a pointer.
+func (o *Operation) OutputType() reflect.Type { return o.out }
 
 // Check says whether raw would be taken as input, without running anything. The
 // store may still refuse what it asks for.
@@ -193,6 +200,7 @@ func Default() *Table { return defaultTable() }
 var defaultTable = sync.OnceValue(func() *Table {
 	var ops []*Operation
 	ops = append(ops, friendlyOps()...)
+	ops = append(ops, intakeOps()...)
 	ops = append(ops, memoryOps()...)
 	ops = append(ops, graphOps()...)
 	ops = append(ops, graphViewOps()...)
@@ -204,8 +212,8 @@ var defaultTable = sync.OnceValue(func() *Table {
 	ops = append(ops, contextOps()...)
 	ops = append(ops, agentOps()...)
 	ops = append(ops, changeOps()...)
-	ops = append(ops, storeOps()...)
 	ops = append(ops, importOps()...)
+	ops = append(ops, storeOps()...)
 	ops = append(ops, eraseOps()...)
 	return NewTable(ops...)
 })
