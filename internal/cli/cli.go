@@ -31,7 +31,9 @@ type Deps struct {
 	// WorkDir is the working folder, whose repository names the namespace where
 	// nobody else does.
 	WorkDir func() (string, error)
-	Version        Version
+	Version Version
+	// Executable is this program's own path.
+	Executable func() (string, error)
 	// Open opens a data directory; nil is loci.Open.
 	Open func(ctx context.Context, dir string, opts *loci.Options) (*loci.DB, error)
 	// Model opens a model that ships with the program, "builtin" or "static", to
@@ -108,6 +110,9 @@ func newApp(deps Deps) *App {
 	if deps.HomeDir == nil {
 		deps.HomeDir = os.UserHomeDir
 	}
+	if deps.Executable == nil {
+		deps.Executable = os.Executable
+	}
 	if deps.WorkDir == nil {
 		deps.WorkDir = os.Getwd
 	}
@@ -160,7 +165,7 @@ offline and without set-up.
 	a.addWatch(root)
 	a.addSwitches(root)
 	for _, cmd := range append([]*cobra.Command{
-		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.whereCommand(), a.versionCommand(), a.manCommand(),
+		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.whereCommand(), a.setupCommand(), a.versionCommand(), a.manCommand(),
 	}, a.transferCommands()...) {
 		cmd.GroupID = groupTools
 		root.AddCommand(cmd)
