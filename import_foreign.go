@@ -1,6 +1,7 @@
 package loci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -284,21 +285,37 @@ func (a *adopter) memory(tx *store.WriteTx, d *memoryDraft) (Adopted, error) {
 		}
 		return Adopted{Outcome: AdoptCreated, ID: ID(m.ID)}, nil
 	}
-	// Several of one judgment are the caller's own doing; the first one counts.
-	old := slices.MinFunc(same, func(a, b *store.Memory) int { return int(a.ID - b.ID) })
+	slices.SortFunc(same, func(a, b *store.Memory) int { return cmp.Compare(a.ID, b.ID) })
+	// Several of one judgment are the caller's own doing. One that has all of it
+	// already counts before the first one, or adopting again would go on writing.
+	var old, first *store.Memory
+	for _, m := range same {
+		next, more, err := d.added(m)
+		if err != nil {
+			return Adopted{}, err
+		}
+		if !more {
+			return Adopted{Outcome: AdoptUnchanged, ID: ID(m.ID)}, nil
+		}
+		if first == nil {
+			old, first = m, next
+		}
+	}
+	d.state = nil
+	return Adopted{Outcome: AdoptMerged, ID: ID(old.ID)}, a.rewrite(tx, d, old, first)
+}
+
+// added is old with what the draft has beyond it, and whether that is anything.
+func (d *memoryDraft) added(old *store.Memory) (*store.Memory, bool, error) {
 	record, more, err := d.lacking(&old.Record)
 	if err != nil {
-		return Adopted{}, err
+		return nil, false, err
 	}
 	m := &store.Memory{Record: record, Type: old.Type, Judgment: old.Judgment, Reasoning: old.Reasoning}
 	if m.Reasoning == "" && d.reasoning != "" {
 		m.Reasoning, more = d.reasoning, true
 	}
-	if !more {
-		return Adopted{Outcome: AdoptUnchanged, ID: ID(old.ID)}, nil
-	}
-	d.state = nil
-	return Adopted{Outcome: AdoptMerged, ID: ID(old.ID)}, a.rewrite(tx, d, old, m)
+	return m, more, nil
 }
 
 // replace gives the memory of the draft's id its text.
