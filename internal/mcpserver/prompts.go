@@ -109,15 +109,20 @@ func (s *server) extract(_ context.Context, args map[string]string) (string, err
 	if strings.TrimSpace(text) == "" {
 		return "", errs.Invalid("text", "is missing, or holds nothing but what the memory gave")
 	}
-	how := `Call remember once for each judgment, and relate once with all the relations. Then tell me in one line what you kept.`
-	if o, ok := op.Default().Lookup(intakeRow); ok {
-		raw, err := encode(shown(o.InputSchema()))
-		if err != nil {
-			return "", err
+	input := intakeTool().input
+	if s.AllTools {
+		o, ok := op.Default().Lookup(intakeRow)
+		if !ok {
+			return "", op.Default().Unknown(intakeRow)
 		}
-		how = "Call intake once with all of it. It checks and merges what is known already, and answers what it did with each. Its arguments:\n" +
-			string(raw) + "\nThen tell me in one line what you kept, and what was rejected and why."
+		input = o.InputSchema()
 	}
+	raw, err := encode(shown(input))
+	if err != nil {
+		return "", err
+	}
+	how := "Call intake once with all of it. It checks and merges what is known already, and answers what it did with each. Its arguments:\n" +
+		string(raw) + "\nThen tell me in one line what you kept, and what was rejected and why."
 	return strings.Join([]string{extractHead, how, "The text:\n<text>\n" + text + "\n</text>"}, "\n\n"), nil
 }
 

@@ -19,14 +19,10 @@ func (s *server) tools() []*tool {
 		}
 		return all
 	}
-	few := []*tool{
+	return []*tool{
 		rememberTool(), recallTool(), searchTool(), recentTool(), feedbackTool(), forgetTool(),
-		relateTool(), exploreTool(), notesTool(), statusTool(), vctxTool(),
+		relateTool(), intakeTool(), exploreTool(), notesTool(), statusTool(), vctxTool(),
 	}
-	if _, ok := op.Default().Lookup(intakeRow); ok {
-		few = append(few, intakeTool())
-	}
-	return few
 }
 
 // operationTool is an operation as it stands: its arguments, and its answer uncut.
