@@ -85,7 +85,7 @@ func TestServeProcess(t *testing.T) {
 	if err := alone.Run(); alone.ProcessState.ExitCode() != 5 {
 		t.Errorf("a process that must not attach: %v", err)
 	}
-	second, err := program(t, "recall", "logs", "--data", dir, "--wait", "0s").Output()
+	second, err := program(t, "recall", "logs", "--data", dir, "--wait", "0s", "--namespace", "default").Output()
 	if err != nil || !strings.Contains(string(second), "Nobody logs this.") {
 		t.Errorf("second process: %q %v", second, err)
 	}
@@ -99,7 +99,7 @@ func TestServeProcess(t *testing.T) {
 		t.Errorf("the log holds record text: %s", log.String())
 	}
 	// What was answered is there.
-	third := program(t, "memories", "list", "--data", dir, "--json")
+	third := program(t, "memories", "list", "--data", dir, "--namespace", "default", "--json")
 	list, err := third.Output()
 	if err != nil || !strings.Contains(string(list), "Nobody logs this.") {
 		t.Errorf("%s %v", list, err)

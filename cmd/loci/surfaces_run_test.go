@@ -49,6 +49,7 @@ func everySurface(t *testing.T) []*surface {
 		newSurface(t, "command line", func(t *testing.T, dir string) func(*testing.T, sample) answer {
 			return func(t *testing.T, s sample) answer { return askCLI(t, dir, s) }
 		}),
+		onStore(t, "attached", attached),
 		onStore(t, "HTTP", func(t *testing.T, db *loci.DB) func(*testing.T, sample) answer {
 			server := httptest.NewServer(httpapi.Handler(httpapi.Config{Caller: op.Local(db)}))
 			t.Cleanup(server.Close)
