@@ -23,10 +23,25 @@ func (l engineLink) CopyOf(ctx context.Context, namespace string, kind store.Kin
 		if hidden, err := l.e.hiddenPoint(tx, r); err != nil || hidden {
 			return err
 		}
-		out, err = copyOf(tx, r)
+		out, err = copyOf(seenNames{tx, AccessFrom(ctx)}, r)
 		return err
 	})
 	return out, err
+}
+
+// seenNames are the names of those entities that access may read. A relation or an
+// event may stand on others: those go by their ids.
+type seenNames struct {
+	*store.ReadTx
+	access *Access
+}
+
+// EntityName implements nameReader.
+func (n seenNames) EntityName(id int64) (string, error) {
+	if ok, err := readable(n.ReadTx, n.access, id); err != nil || !ok {
+		return fmt.Sprintf("entity %d", id), err
+	}
+	return n.ReadTx.EntityName(id)
 }
 
 // copyOf is a record as a page shows it; nil for a kind that pages do not show.

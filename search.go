@@ -144,12 +144,14 @@ type SearchDiagnostics struct {
 	VectorUsed bool `json:"vector_used"`
 	// Exact says that the vector path looked at every vector that the filter lets
 	// see; false when it was approximate or did not run.
-	Exact            bool            `json:"exact"`
-	Reranked         bool            `json:"reranked"`
-	RerankCandidates int             `json:"rerank_candidates"` // sent to the reranker
-	RerankTruncated  int             `json:"rerank_truncated"`  // left behind by its budgets
-	VectorMissing    []VectorMissing `json:"vector_missing"`
-	Degraded         []Degrade       `json:"degraded"`
+	Exact            bool `json:"exact"`
+	Reranked         bool `json:"reranked"`
+	RerankCandidates int  `json:"rerank_candidates"` // sent to the reranker
+	RerankTruncated  int  `json:"rerank_truncated"`  // left behind by its budgets
+	// VectorMissing counts over all scopes of the namespace, so it is empty for a caller
+	// that may not read them all.
+	VectorMissing []VectorMissing `json:"vector_missing"`
+	Degraded      []Degrade       `json:"degraded"`
 }
 
 // SearchResult is the answer to a search.

@@ -78,7 +78,7 @@ type Store interface {
 	// the window are all there are.
 	SearchPoints(ctx context.Context, q PointQuery) (found []FoundPoint, degraded []string, err error)
 	// Sweep removes what is expired, and what lies in places that are given up, now
-	// and not in its own time. It gives the number of expired points.
+	// and not in its own time, whoever asks. It gives the number of expired points.
 	Sweep(ctx context.Context) (int64, error)
 	// SweepSoon has the background do that.
 	SweepSoon()
