@@ -88,6 +88,41 @@ func TestGoClient(t *testing.T) {
 	}
 }
 
+// A process that is sent everything at once and then nothing more answers, writes
+// nothing but messages, logs no text, and ends well. So does one whose client never
+// said a word.
+func TestMCPProcess(t *testing.T) {
+	const text = "The walrus came back."
+	lines := []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`, "walrus? this is no message",
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"remember","arguments":{"text":"` + text + `"}}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"remember","arguments":{"text":["` + text + `"]}}}`,
+	}
+	for name, input := range map[string]string{"everything": strings.Join(lines, "\n"), "nothing": ""} {
+		cmd := program(t, "mcp", "--embedder", "none", "--data", filepath.Join(t.TempDir(), "data"))
+		var out, log bytes.Buffer
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &log
+		if err := cmd.Run(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, log.String())
+		}
+		n := 0
+		for line := range strings.Lines(out.String()) {
+			var m struct{ JSONRPC string }
+			if err := json.Unmarshal([]byte(line), &m); err != nil || m.JSONRPC != "2.0" {
+				t.Errorf("%s: not a message: %s", name, line)
+			}
+			n++
+		}
+		if want := map[string]int{"everything": 4, "nothing": 0}[name]; n != want {
+			t.Errorf("%s: %d messages, want %d: %s", name, n, want, out.String())
+		}
+		if strings.Contains(log.String(), "alrus") {
+			t.Errorf("%s: the log holds what was said: %s", name, log.String())
+		}
+	}
+}
+
 func driveGo(t *testing.T, c *mcp.ClientSession) (s seen) {
 	t.Helper()
 	call := func(name string, args map[string]any) (string, map[string]any, bool) {

@@ -65,7 +65,9 @@ func (s *server) resume(ctx context.Context, args map[string]string) (string, er
 			parts = append(parts, title+"\n"+text)
 		}
 	}
-	part("The context window:", mark.Wrap(str(window, "text")))
+	if text := str(window, "text"); !emptyWindow(text) {
+		part("The context window:", mark.Wrap(text))
+	}
 	last, err := s.recent(ctx, h, 10)
 	if err != nil {
 		return "", err
@@ -87,6 +89,20 @@ func (s *server) resume(ctx context.Context, args map[string]string) (string, er
 		parts = append(parts, "The memory is empty so far.")
 	}
 	return strings.Join(append(parts, resumeTail), "\n\n"), nil
+}
+
+// emptyWindow says whether a rendered window has no page in it: its lists are empty.
+func emptyWindow(text string) bool {
+	doc, err := decode([]byte(text))
+	if err != nil {
+		return false
+	}
+	for _, v := range doc {
+		if list, ok := v.([]any); ok && len(list) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func wrapLines(list []document, kind string) string {

@@ -80,6 +80,9 @@ func TestPrompts(t *testing.T) {
 		}
 		return res.Messages[0].Content.(*mcp.TextContent).Text, nil
 	}
+	if text, err := get("resume", nil); err != nil || !strings.Contains(text, "The memory is empty so far.") {
+		t.Errorf("%v %s", err, text)
+	}
 	must(t, c, "remember", `{"text":"The tide table is updated weekly."}`)
 	must(t, c, "vctx", `{"operation":"write","input":{"content":"Log every light.","tier":"working"}}`)
 	text, err := get("resume", map[string]string{"topic": "tide"})
