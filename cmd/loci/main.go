@@ -10,7 +10,6 @@ import (
 	"syscall"
 
 	"github.com/loci-memory/loci/internal/cli"
-	"github.com/loci-memory/loci/internal/httpapi"
 	"github.com/spf13/cobra"
 )
 
@@ -27,12 +26,6 @@ func deps(args []string) cli.Deps {
 		Args: args, Version: version(), Serve: serve, Model: model,
 		Extra: []func(*cli.App) *cobra.Command{mcpCommand, demoCommand, benchCommand, evalCommand},
 	}
-}
-
-func serve(ctx context.Context, cfg cli.ServeConfig) error {
-	return httpapi.Serve(ctx, cfg.Addr, httpapi.Config{
-		Caller: cfg.Caller, Log: cfg.Log, Timeout: cfg.Timeout,
-	}, cfg.Ready)
 }
 
 // version is what the build recorded.

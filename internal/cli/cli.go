@@ -56,15 +56,6 @@ type Version struct {
 	Platform string `json:"platform"`
 }
 
-// ServeConfig is what the serve command asks of a server.
-type ServeConfig struct {
-	Addr    string
-	Caller  op.Caller
-	Log     *slog.Logger
-	Timeout time.Duration // for one operation; 0 is the server's default
-	Ready   func(url string)
-}
-
 // App is one run of the command line.
 type App struct {
 	deps     Deps
@@ -171,9 +162,10 @@ offline and without set-up.
 		root.AddCommand(cmd)
 	}
 	if a.deps.Serve != nil {
-		cmd := a.serveCommand()
-		cmd.GroupID = groupTools
-		root.AddCommand(cmd)
+		for _, cmd := range []*cobra.Command{a.serveCommand(), a.tokenCommand()} {
+			cmd.GroupID = groupTools
+			root.AddCommand(cmd)
+		}
 	}
 	for _, extra := range a.deps.Extra {
 		cmd := extra(a)

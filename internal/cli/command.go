@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/openapi"
 	"github.com/loci-memory/loci/op"
 	"github.com/spf13/cobra"
 )
@@ -37,6 +39,8 @@ func (a *App) addOperations(root *cobra.Command) {
 			cmd = a.importTextCommand(o, kebab(name))
 		case "context.dashboard":
 			cmd = a.dashboardCommand(o, kebab(name))
+		case "erase":
+			cmd = a.eraseCommand(o, kebab(name))
 		}
 		if strings.Contains(name, "_") {
 			cmd.Aliases = []string{name}
@@ -168,14 +172,22 @@ type operationSchema struct {
 }
 
 func (a *App) schemaCommand() *cobra.Command {
-	return &cobra.Command{
+	var asOpenAPI bool
+	cmd := &cobra.Command{
 		Use:   "schema [OPERATION]",
 		Short: "Show an operation's JSON Schema, or list the operations",
 		Args:  cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return operationNames(), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if asOpenAPI {
+				if len(args) > 0 {
+					return usageError{errors.New("--openapi describes all operations: leave the name out"), cmd.CommandPath()}
+				}
+				_, err := a.deps.Stdout.Write(append(openapi.Document(op.Default(), a.deps.Version.Version), '\n'))
+				return errs.Wrap(errs.IO, err, "the description could not be written")
+			}
 			if len(args) == 0 {
 				return a.listOperations()
 			}
@@ -189,6 +201,8 @@ func (a *App) schemaCommand() *cobra.Command {
 			return a.writeJSONIndent(a.deps.Stdout, s)
 		},
 	}
+	cmd.Flags().BoolVar(&asOpenAPI, "openapi", false, "the whole HTTP surface as an OpenAPI document")
+	return cmd
 }
 
 func describeOperation(o *op.Operation) operationSchema {
@@ -234,43 +248,3 @@ func orUnknown(s string) string {
 	}
 	return s
 }
-
-func (a *App) serveCommand() *cobra.Command {
-	var listen string
-	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Answer HTTP on this machine",
-		Long: `Answers POST /v1/OPERATION on a loopback address until it is stopped. It holds
-the data directory meanwhile.
-
-  curl -H 'Content-Type: application/json' -d '{"query": "tide"}' http://` + defaultListen + `/v1/recall`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			m, err := a.shared(ctx, nil)
-			if err != nil {
-				return err
-			}
-			err = a.deps.Serve(ctx, ServeConfig{
-				Addr:    a.settings.get("listen").Value,
-				Caller:  m,
-				Log:     a.Log(),
-				Timeout: a.Timeout(),
-				Ready: func(url string) {
-					if a.JSON() {
-						a.writeJSON(a.deps.Stdout, map[string]string{"url": url, "data": m.Directory()})
-						return
-					}
-					w := a.painter(a.deps.Stdout)
-					w.Line("Listening on " + w.Bold(url) + ", data in " + m.Directory())
-				},
-			})
-			return errors.Join(err, m.Close())
-		},
-	}
-	cmd.Flags().StringVar(&listen, "listen", "", "loopback `address` to listen on (default \""+defaultListen+"\")")
-	return cmd
-}
-
-// defaultListen is where serve listens unless told otherwise.
-const defaultListen = "127.0.0.1:7474"

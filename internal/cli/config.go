@@ -54,6 +54,7 @@ type fileConfig struct {
 	Attach    *bool   `json:"attach,omitempty"`
 	Color     *string `json:"color,omitempty"`
 	Listen    *string `json:"listen,omitempty"`
+	Tokens    *string `json:"tokens,omitempty"`
 	Embedder  *string `json:"embedder,omitempty"`
 	Reranker  *string `json:"reranker,omitempty"`
 }
@@ -61,7 +62,7 @@ type fileConfig struct {
 func (c fileConfig) get(name string) (string, bool) {
 	text := map[string]*string{
 		"data": c.Data, "namespace": c.Namespace, "scope": c.Scope,
-		"timeout": c.Timeout, "wait": c.Wait, "color": c.Color, "listen": c.Listen,
+		"timeout": c.Timeout, "wait": c.Wait, "color": c.Color, "listen": c.Listen, "tokens": c.Tokens,
 		"embedder": c.Embedder, "reranker": c.Reranker,
 	}
 	if p := text[name]; p != nil {
@@ -139,6 +140,7 @@ func (a *App) settingSpecs() []settingSpec {
 		{"attach", checkBool, "true"},
 		{"color", checkColor, "auto"},
 		{"listen", checkFilled, defaultListen},
+		{"tokens", nil, ""},
 		{"embedder", a.checkEmbedder, embedder},
 		{"reranker", checkReranker, modelNone},
 	}

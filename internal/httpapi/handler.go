@@ -1,74 +1,115 @@
-// Package httpapi is the HTTP surface: the operation table under /v1, for
-// programs on the same machine.
+// Package httpapi is the HTTP surface: the operation table under /v1, with its
+// description, its change feed, and what a server is watched by.
 package httpapi
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"mime"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/errs"
+	"github.com/loci-memory/loci/internal/openapi"
+	"github.com/loci-memory/loci/internal/tokens"
 	"github.com/loci-memory/loci/op"
 )
 
 // Config tunes the surface. Zero values take the defaults named here.
 type Config struct {
-	Caller      op.Caller     // who runs the operations; required
-	Log         *slog.Logger  // default: nothing is logged
-	Timeout     time.Duration // for one operation, default 60s
-	LongTimeout time.Duration // for a long-running one, default 1h
-	MaxBody     int64         // bytes of a request, default op.MaxInputBytes
-	MaxRunning  int           // operations at once, default 64; the others wait
-	BodyTimeout time.Duration // for a client to send its request, default 30s
+	Caller       op.Caller      // who runs the operations; required
+	Log          *slog.Logger   // default: nothing is logged
+	Version      string         // of the program, for the description and the metrics
+	Tokens       *tokens.Keeper // who may come in; nil: everyone who reaches the port, with access to everything
+	Hosts        []string       // further Host headers, without port
+	Origins      []string       // origins of web pages that may ask, such as https://app.example
+	AnyIP        bool           // take any IP address for a Host header
+	Timeout      time.Duration  // for one operation, default 60s
+	LongTimeout  time.Duration  // for a long-running one, default 1h
+	MaxBody      int64          // bytes of a request, default op.MaxInputBytes
+	MaxRunning   int            // operations at once, default 64; the others wait
+	QueueTimeout time.Duration  // how long they wait before they are turned away, default 10s
+	MaxStreams   int            // change feeds at once, default 64
+	BodyTimeout  time.Duration  // for a client to send its request, default 30s
+	WriteTimeout time.Duration  // for a client to take an answer or an event, default 60s
+	Heartbeat    time.Duration  // between signs of life on a stream, default 15s, at most 30s
+
+	// Mounts are further handlers by their path, such as "/mcp": behind the same
+	// checks, with the caller's access on the request's context.
+	Mounts map[string]http.Handler
 }
 
 func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Timeout <= 0 {
-		c.Timeout = time.Minute
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.Timeout, time.Minute}, {&c.LongTimeout, time.Hour}, {&c.QueueTimeout, 10 * time.Second},
+		{&c.BodyTimeout, 30 * time.Second}, {&c.WriteTimeout, time.Minute}, {&c.Heartbeat, 15 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
 	}
-	if c.LongTimeout <= 0 {
-		c.LongTimeout = time.Hour
-	}
+	c.Heartbeat = min(c.Heartbeat, loci.MaxChangesWait*time.Millisecond)
 	if c.MaxBody <= 0 || c.MaxBody > op.MaxInputBytes {
 		c.MaxBody = op.MaxInputBytes
 	}
 	if c.MaxRunning <= 0 {
 		c.MaxRunning = 64
 	}
-	if c.BodyTimeout <= 0 {
-		c.BodyTimeout = 30 * time.Second
+	if c.MaxStreams <= 0 {
+		c.MaxStreams = 64
 	}
 	return c
 }
 
 // Handler answers
 //
-//	POST /v1/OPERATION   run an operation, JSON in and out
+//	POST /v1/OPERATION   run an operation, JSON in and out, or as events
 //	GET  /v1             list the operations
-//	GET  /healthz        whether the store answers
+//	GET  /v1/changes     what is written and deleted, as events
+//	GET  /openapi.json   the description of all this
+//	GET  /metrics        figures for Prometheus
+//	GET  /healthz        whether the process lives
+//	GET  /readyz         whether the store answers
 //
 // It refuses requests that a web page of another origin may have caused.
-func Handler(cfg Config) http.Handler {
+func Handler(cfg Config) http.Handler { return newHandler(cfg) }
+
+func newHandler(cfg Config) *handler {
 	cfg = cfg.withDefaults()
-	return &handler{Config: cfg, running: make(chan struct{}, cfg.MaxRunning)}
+	h := &handler{
+		Config: cfg, running: make(chan struct{}, cfg.MaxRunning), streams: make(chan struct{}, cfg.MaxStreams),
+		bodies:      newBodies(),
+		description: sync.OnceValue(func() []byte { return openapi.Document(op.Default(), cfg.Version) }),
+	}
+	h.stopping, h.stopStreams = context.WithCancel(context.Background())
+	h.metrics = newMetrics(h)
+	return h
 }
 
 type handler struct {
 	Config
-	running chan struct{}
+	running, streams chan struct{} // a place in each for everyone who is at work
+	bodies           bodies
+	metrics          *metrics
+	description      func() []byte
+	// stopping ends when the server stops: streams without an end of their own
+	// end then.
+	stopping    context.Context
+	stopStreams context.CancelFunc
 }
 
 // refusal is an error with an HTTP status of its own.
@@ -88,49 +129,125 @@ func refuse(status int, title string, code loci.Code, format string, args ...any
 	return refusal{status, title, errs.New(code, format, args...)}
 }
 
+// request is what is known about a request while it is answered.
+type request struct {
+	route string // never the path itself, which may hold anything
+	token *tokens.Token
+	// secret is the token as it was sent, for a stream to ask again whether it
+	// still counts.
+	secret string
+}
+
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	rec := &recorder{ResponseWriter: w}
-	route := "unknown" // never the path itself, which may hold anything
+	q := &request{route: "unknown"}
+	id := requestID()
 	defer func() {
-		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
-				panic(p)
-			}
+		p := recover()
+		if p != nil && p != http.ErrAbortHandler {
 			// The panic's value may quote a record, so only its type is told.
-			h.Log.Error("panic", "route", route, "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			h.Log.Error("panic", "request", id, "route", q.route, "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 			if rec.status == 0 {
 				h.problem(rec, refuse(http.StatusInternalServerError, "Something went wrong inside", loci.ErrStorage,
 					"the server failed; its log says more"))
+			} else {
+				p = http.ErrAbortHandler // half an answer must not look like a whole one
 			}
 		}
-		h.Log.Info("request", "route", route, "status", rec.status, "ms", float64(time.Since(start).Microseconds())/1000)
+		took := time.Since(start)
+		h.metrics.observe(q.route, rec.status, took)
+		attrs := []any{"request", id, "route", q.route, "status", rec.status, "ms", float64(took.Microseconds()) / 1000}
+		if q.token != nil {
+			attrs = append(attrs, "token", q.token.Name)
+		}
+		h.Log.Info("request", attrs...)
+		if p == http.ErrAbortHandler {
+			panic(p)
+		}
 	}()
 	rec.Header().Set("X-Content-Type-Options", "nosniff")
 	rec.Header().Set("Cache-Control", "no-store")
-	if err := checkOrigin(r); err != nil {
+	rec.Header().Set("X-Request-Id", id)
+	if err := h.checkOrigin(r); err != nil {
 		h.problem(rec, err)
 		return
 	}
-	switch path := r.URL.Path; {
-	case path == "/healthz":
-		route = path
+	if h.shareWithOrigin(rec, r) {
+		q.route = "preflight"
+		rec.WriteHeader(http.StatusNoContent)
+		return
+	}
+	switch r.URL.Path {
+	case "/healthz":
+		q.route = r.URL.Path
 		h.get(rec, r, h.healthz)
-	case path == "/v1":
-		route = path
-		h.get(rec, r, h.list)
-	default:
-		name, ok := strings.CutPrefix(path, "/v1/")
-		o, known := op.Default().Lookup(name)
-		if !ok || !known {
-			h.problem(rec, refuse(http.StatusNotFound, "There is no such place", loci.ErrNotFound,
-				"there is nothing here; GET /v1 lists the operations"))
+		return
+	case "/readyz":
+		q.route = r.URL.Path
+		h.get(rec, r, h.readyz)
+		return
+	}
+	ctx, err := h.authenticate(r, q)
+	if err != nil {
+		if op.OutcomeOf(err).Status >= 500 {
+			h.Log.Error("nobody is let in", "request", id, "error", err)
+		}
+		if errors.Is(err, errWrongToken) {
+			rec.Header().Set("WWW-Authenticate", `Bearer realm="loci"`)
+		}
+		h.problem(rec, err)
+		return
+	}
+	h.route(rec, r.WithContext(ctx), q)
+}
+
+// route finds what is asked for.
+func (h *handler) route(w *recorder, r *http.Request, q *request) {
+	path := r.URL.Path
+	for at, mounted := range h.Mounts {
+		if path == at || strings.HasPrefix(path, at+"/") {
+			q.route = at
+			h.mounted(w, r, mounted)
 			return
 		}
-		route = o.Name
-		h.operation(rec, r, o)
 	}
+	switch path {
+	case "/v1":
+		q.route = path
+		h.get(w, r, h.list)
+		return
+	case "/openapi.json":
+		q.route = path
+		h.get(w, r, func(w http.ResponseWriter, _ *http.Request) {
+			h.write(w, http.StatusOK, "application/json", h.description())
+		})
+		return
+	case "/metrics":
+		q.route = path
+		h.get(w, r, h.serveMetrics)
+		return
+	}
+	name, ok := strings.CutPrefix(path, "/v1/")
+	o, known := op.Default().Lookup(name)
+	switch {
+	case !ok || !known:
+		h.problem(w, refuse(http.StatusNotFound, "There is no such place", loci.ErrNotFound,
+			"there is nothing here; GET /v1 lists the operations"))
+	case name == "changes" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		q.route = "changes stream"
+		h.changes(w, r, q)
+	default:
+		q.route = o.Name
+		h.operation(w, r, o)
+	}
+}
+
+func requestID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
 }
 
 func (h *handler) get(w http.ResponseWriter, r *http.Request, f http.HandlerFunc) {
@@ -142,14 +259,41 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request, f http.HandlerFunc
 	f(w, r)
 }
 
-func (h *handler) healthz(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
-	defer cancel()
-	if _, err := h.Caller.Call(ctx, "health", nil); err != nil {
+// healthz says that the process lives. It asks nobody, so that a store that is
+// slow does not get its server killed.
+func (h *handler) healthz(w http.ResponseWriter, _ *http.Request) {
+	h.write(w, http.StatusOK, "application/json", []byte(`{"status":"ok"}`))
+}
+
+// readyz says whether the store answers and its index can be used.
+func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
+	health, err := h.health(r.Context())
+	if err == nil && !health.IndexUsable {
+		err = errs.New(errs.Index, "the index is being built; reads and writes work, searches are degraded")
+	}
+	if err == nil && h.stopping.Err() != nil {
+		err = errs.New(errs.Closed, "the server is stopping")
+	}
+	if err != nil {
 		h.fail(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, "application/json", []byte(`{"status":"ok"}`))
+	h.write(w, http.StatusOK, "application/json", []byte(`{"status":"ready"}`))
+}
+
+// health asks for the store's counters, whoever the request is from.
+func (h *handler) health(ctx context.Context) (*loci.HealthReport, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	raw, err := h.Caller.Call(loci.WithAccess(ctx, nil), "health", nil)
+	if err != nil {
+		return nil, err
+	}
+	var report loci.HealthReport
+	if err := json.Unmarshal(raw, &report); err != nil {
+		return nil, errs.Wrap(errs.Storage, err, "the store's health cannot be read")
+	}
+	return &report, nil
 }
 
 // listed is an operation in the list.
@@ -162,6 +306,7 @@ type listed struct {
 	Idempotent  bool   `json:"idempotent"`
 	Destructive bool   `json:"destructive"`
 	LongRunning bool   `json:"long_running"`
+	Admin       bool   `json:"admin"`
 }
 
 func (h *handler) list(w http.ResponseWriter, _ *http.Request) {
@@ -170,8 +315,8 @@ func (h *handler) list(w http.ResponseWriter, _ *http.Request) {
 	}
 	for _, o := range op.Default().All() {
 		out.Operations = append(out.Operations, listed{
-			Operation: o.Name, Path: "/v1/" + o.Name, Summary: o.Summary, Description: o.Description,
-			ReadOnly: o.ReadOnly, Idempotent: o.Idempotent, Destructive: o.Destructive, LongRunning: o.LongRunning,
+			Operation: o.Name, Path: "/v1/" + o.Name, Summary: o.Summary, Description: o.Description, ReadOnly: o.ReadOnly,
+			Idempotent: o.Idempotent, Destructive: o.Destructive, LongRunning: o.LongRunning, Admin: o.Admin,
 		})
 	}
 	raw, err := json.Marshal(out)
@@ -179,7 +324,7 @@ func (h *handler) list(w http.ResponseWriter, _ *http.Request) {
 		h.fail(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, "application/json", raw)
+	h.write(w, http.StatusOK, "application/json", raw)
 }
 
 func (h *handler) operation(w http.ResponseWriter, r *http.Request, o *op.Operation) {
@@ -192,22 +337,24 @@ func (h *handler) operation(w http.ResponseWriter, r *http.Request, o *op.Operat
 		h.problem(w, err)
 		return
 	}
+	body, err := h.read(w, r)
+	if err != nil {
+		h.problem(w, err)
+		return
+	}
 	limit := h.Timeout
 	if o.LongRunning {
 		limit = h.LongTimeout
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	select {
-	case h.running <- struct{}{}:
-		defer func() { <-h.running }()
-	case <-ctx.Done():
-		h.fail(w, errs.Wrap(errs.Canceled, ctx.Err(), "too many operations were running"))
+	if err := h.enter(ctx, h.running, "operations"); err != nil {
+		h.problem(w, err)
 		return
 	}
-	body, err := h.read(w, r)
-	if err != nil {
-		h.problem(w, err)
+	defer func() { <-h.running }()
+	if wantsEvents(r) {
+		h.stream(ctx, cancel, w, o, body)
 		return
 	}
 	out, err := h.Caller.Call(ctx, o.Name, body)
@@ -215,91 +362,49 @@ func (h *handler) operation(w http.ResponseWriter, r *http.Request, o *op.Operat
 		h.fail(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, "application/json", out)
+	h.write(w, http.StatusOK, "application/json", out)
 }
 
-// read takes the request's body. A client that sends it too slowly is cut off,
-// and one that takes long to be answered is not.
-func (h *handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	ctl := http.NewResponseController(w)
-	// A test's recorder has no connection, hence no deadlines.
-	_ = ctl.SetReadDeadline(time.Now().Add(h.BodyTimeout))
-	if r.ContentLength > h.MaxBody {
-		return nil, h.tooLarge()
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
-	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return nil, h.tooLarge()
-		}
-		if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
-			return nil, refuse(http.StatusRequestTimeout, "The request came too slowly", loci.ErrCanceled,
-				"the body did not arrive within %s", h.BodyTimeout)
-		}
-		return nil, refuse(http.StatusBadRequest, "The request broke off", loci.ErrValidation, "the body could not be read")
-	}
-	// Left in place, the deadline would end the request's context during a
-	// long operation.
-	_ = ctl.SetReadDeadline(time.Time{})
-	return body, nil
-}
-
-func (h *handler) tooLarge() error {
-	return refuse(http.StatusRequestEntityTooLarge, "The request is too large", loci.ErrValidation,
-		"the body may have at most %d bytes", h.MaxBody)
-}
-
-// checkOrigin refuses what a web page may have caused: a name that was made to
-// point here, or a request from another origin.
-func checkOrigin(r *http.Request) error {
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if !isLoopback(strings.Trim(host, "[]")) {
-		return refuse(http.StatusForbidden, "This host is not served", loci.ErrForbidden,
-			"the Host header must name this machine: localhost, 127.0.0.1 or [::1]")
-	}
-	origins := r.Header.Values("Origin")
-	if len(origins) > 1 || len(origins) == 1 && origins[0] != "http://"+r.Host {
-		return refuse(http.StatusForbidden, "Other origins are not served", loci.ErrForbidden,
-			"requests from a web page of another origin are refused")
-	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
-		return refuse(http.StatusForbidden, "Other origins are not served", loci.ErrForbidden,
-			"requests from a web page of another origin are refused")
-	}
-	return nil
-}
-
-// isLoopback says whether a host name can only mean this machine.
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
-// checkContent refuses a body that does not say it is JSON; a form that a web
-// page sends cannot say so.
-func checkContent(r *http.Request) error {
-	const title = "The body must be JSON"
-	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return refuse(http.StatusUnsupportedMediaType, title, loci.ErrValidation, "a Content-Encoding is not taken; send the body as it is")
-	}
-	ct := r.Header.Get("Content-Type")
-	if ct == "" && r.ContentLength == 0 {
+// enter waits for a place, but not so long that a client would rather have known.
+func (h *handler) enter(ctx context.Context, places chan struct{}, what string) error {
+	select {
+	case places <- struct{}{}:
 		return nil
+	default:
 	}
-	kind, params, err := mime.ParseMediaType(ct)
-	if err != nil || kind != "application/json" {
-		return refuse(http.StatusUnsupportedMediaType, title, loci.ErrValidation, "send Content-Type: application/json")
+	timer := time.NewTimer(h.QueueTimeout)
+	defer timer.Stop()
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return errs.Wrap(errs.Canceled, ctx.Err(), "too many %s were running", what)
+	case <-timer.C:
+		return refuse(http.StatusServiceUnavailable, "The server is busy", loci.ErrCanceled,
+			"%d %s are running, which is as many as may; nothing was done: try again", cap(places), what)
 	}
-	if cs, ok := params["charset"]; ok && !strings.EqualFold(cs, "utf-8") {
-		return refuse(http.StatusUnsupportedMediaType, title, loci.ErrValidation, "JSON is UTF-8; leave the charset out")
+}
+
+// mounted hands a request on. What the handler reads is bounded as for an
+// operation; how long it takes to answer is its own affair.
+func (h *handler) mounted(w http.ResponseWriter, r *http.Request, to http.Handler) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if r.Method == http.MethodGet || r.Method == http.MethodHead { // perhaps a stream without an end
+		defer context.AfterFunc(h.stopping, cancel)()
 	}
-	return nil
+	if r.ContentLength > h.MaxBody {
+		h.problem(w, h.tooLarge())
+		return
+	}
+	ctl := http.NewResponseController(w)
+	_ = ctl.SetReadDeadline(time.Now().Add(h.BodyTimeout))
+	r = r.WithContext(ctx)
+	r.Body = &untilRead{http.MaxBytesReader(w, r.Body, h.MaxBody), ctl}
+	if r.ContentLength == 0 {
+		_ = ctl.SetReadDeadline(time.Time{})
+	}
+	to.ServeHTTP(w, r)
 }
 
 // Problem is the body of an error, application/problem+json.
@@ -316,16 +421,7 @@ type Problem struct {
 	Details map[string]any `json:"details,omitempty"` // figures of the reason
 }
 
-// fail answers with an operation's error and logs what is the server's fault,
-// with the cause that the client is not told.
-func (h *handler) fail(w http.ResponseWriter, err error) {
-	if op.OutcomeOf(err).Status >= 500 {
-		h.Log.Error("operation failed", "error", err)
-	}
-	h.problem(w, err)
-}
-
-func (h *handler) problem(w http.ResponseWriter, err error) {
+func problemOf(err error) Problem {
 	o, f := op.OutcomeOf(err), op.FailureOf(err)
 	p := Problem{Title: o.Title, Status: o.Status, Detail: f.Message, Code: f.Code, Operation: f.Operation, Field: f.Field,
 		Reason: f.Reason, Details: f.Details}
@@ -333,23 +429,48 @@ func (h *handler) problem(w http.ResponseWriter, err error) {
 		p.Status, p.Title = r.status, r.title
 	}
 	p.Type = "urn:loci:error:" + string(p.Code)
-	raw, err := json.Marshal(p)
-	if err != nil { // strings and numbers: it cannot be
-		raw = []byte("{}")
-	}
-	writeJSON(w, p.Status, "application/problem+json", raw)
+	return p
 }
 
-func writeJSON(w http.ResponseWriter, status int, kind string, raw []byte) {
-	// Only now does the time begin that the client has to take the answer.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+func (p Problem) json() []byte {
+	raw, err := json.Marshal(p)
+	if err != nil { // details of a reason that have no form: the rest has
+		p.Details = nil
+		raw, _ = json.Marshal(p)
+	}
+	return raw
+}
+
+// fail answers with an operation's error and logs what is the server's fault,
+// with the cause that the client is not told.
+func (h *handler) fail(w http.ResponseWriter, err error) {
+	h.note(err)
+	h.problem(w, err)
+}
+
+func (h *handler) note(err error) {
+	if op.OutcomeOf(err).Status >= 500 {
+		h.Log.Error("operation failed", "error", err)
+	}
+}
+
+func (h *handler) problem(w http.ResponseWriter, err error) {
+	p := problemOf(err)
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	h.write(w, p.Status, "application/problem+json", p.json())
+}
+
+func (h *handler) write(w http.ResponseWriter, status int, kind string, raw []byte) {
+	// Only now does the time begin that the client has to take the answer. A
+	// test's recorder has no connection, hence no deadlines.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.WriteTimeout))
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
 	// A client that has gone cannot be told so.
-	_, _ = w.Write(append(raw, '\n'))
+	_, _ = w.Write(append(raw[:len(raw):len(raw)], '\n'))
 }
-
-const writeTimeout = time.Minute
 
 // recorder remembers the status that was sent.
 type recorder struct {
@@ -359,9 +480,22 @@ type recorder struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (r *recorder) WriteHeader(status int) {
-	r.status = status
+	if r.status == 0 {
+		r.status = status
+	}
 	r.ResponseWriter.WriteHeader(status)
 }
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Flush lets handlers that are mounted send what they have.
+func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
 
 // Unwrap lets a ResponseController through.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

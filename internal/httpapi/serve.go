@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -10,27 +11,43 @@ import (
 	"github.com/loci-memory/loci/internal/errs"
 )
 
-// How long running requests may go on after the server was told to stop.
-const grace = 10 * time.Second
+// How long running requests may go on after the server was told to stop, and how
+// long those that were then cut off have for a last word.
+const (
+	grace    = 10 * time.Second
+	lastWord = time.Second
+)
 
-// Serve answers on a loopback address until ctx ends, then lets running
-// requests finish. ready is told the URL once connections are taken; it may be
-// nil.
+// Serve answers until ctx ends, then lets running requests finish; streams without
+// an end of their own end at once. An address that is not a loopback one needs
+// Config.Tokens. ready is told the URL once connections are taken; it may be nil.
 func Serve(ctx context.Context, addr string, cfg Config, ready func(url string)) error {
-	ln, err := listen(ctx, addr)
+	ln, err := listen(ctx, addr, cfg.Tokens != nil)
 	if err != nil {
 		return err
+	}
+	if tcp, ok := ln.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+		if tcp.IP.IsUnspecified() {
+			cfg.AnyIP = true
+		} else {
+			cfg.Hosts = append([]string{tcp.IP.String()}, cfg.Hosts...)
+		}
+		cfg.withDefaults().Log.Warn("tokens and memories cross the network as they are; put a proxy with TLS before this server",
+			"address", ln.Addr().String())
 	}
 	// Requests outlive ctx, by grace at most.
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	h := newHandler(cfg)
+	defer h.stopStreams()
 	srv := &http.Server{
-		Handler:           Handler(cfg),
+		Handler:           h,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       cfg.withDefaults().BodyTimeout + 5*time.Second,
+		ReadTimeout:       h.BodyTimeout + 5*time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(h.Log.Handler(), slog.LevelWarn),
 	}
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ln) }()
@@ -42,12 +59,16 @@ func Serve(ctx context.Context, addr string, cfg Config, ready func(url string))
 		return errs.Wrap(errs.IO, err, "the server stopped")
 	case <-ctx.Done():
 	}
+	h.stopStreams()
 	stop, cancelStop := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancelStop()
-	err = srv.Shutdown(stop)
-	cancel()
-	if err != nil {
-		err = srv.Close()
+	if err = srv.Shutdown(stop); err != nil {
+		cancel()
+		last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
+		defer cancelLast()
+		if err = srv.Shutdown(last); err != nil {
+			err = srv.Close()
+		}
 	}
 	if serr := <-done; !errors.Is(serr, http.ErrServerClosed) {
 		err = errors.Join(err, serr)
@@ -55,15 +76,17 @@ func Serve(ctx context.Context, addr string, cfg Config, ready func(url string))
 	return errs.Wrap(errs.IO, err, "the server did not stop cleanly")
 }
 
-// listen opens a loopback address and no other: there is no authentication, so
-// whoever reaches the port reaches the data.
-func listen(ctx context.Context, addr string) (net.Listener, error) {
+// listen opens an address. Without tokens whoever reaches the port reaches the
+// data, so it must be a loopback one.
+func listen(ctx context.Context, addr string, tokens bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, errs.Invalid("listen", "%q is not an address; write it as 127.0.0.1:7474", addr)
 	}
-	if !isLoopback(host) {
-		return nil, errs.Invalid("listen", "%q is not a loopback address; only this machine is served: use 127.0.0.1, [::1] or localhost", addr)
+	const remedy = "without tokens only this machine is served: use 127.0.0.1, [::1] or localhost, or make a token with " +
+		"loci token new --tokens FILE --name NAME --grant NAMESPACE:rw and serve with --tokens FILE"
+	if !tokens && !isLoopback(host) {
+		return nil, errs.Invalid("listen", "%q is not a loopback address; %s", addr, remedy)
 	}
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", addr)
@@ -71,8 +94,8 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 		return nil, errs.Wrap(errs.IO, err, "cannot listen on %s", addr)
 	}
 	// A name resolves to whatever the system says.
-	if tcp, ok := ln.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		return nil, errors.Join(errs.Invalid("listen", "%q does not resolve to a loopback address", addr), ln.Close())
+	if tcp, ok := ln.Addr().(*net.TCPAddr); !tokens && (!ok || !tcp.IP.IsLoopback()) {
+		return nil, errors.Join(errs.Invalid("listen", "%q does not resolve to a loopback address; %s", addr, remedy), ln.Close())
 	}
 	return ln, nil
 }

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/loci-memory/loci/internal/cli"
+	"github.com/loci-memory/loci/internal/httpapi"
+)
+
+// serve puts the surfaces that speak HTTP behind one server and its checks.
+func serve(ctx context.Context, cfg cli.ServeConfig) (err error) {
+	c := httpapi.Config{
+		Caller: cfg.Caller, Log: cfg.Log, Version: cfg.Version, Tokens: cfg.Tokens, Hosts: cfg.Hosts, Origins: cfg.Origins,
+		MaxRunning: cfg.MaxRunning, Timeout: cfg.Timeout,
+	}
+	if cfg.MCP != nil {
+		handler, stop, failed := mcpHandler(*cfg.MCP)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+		c.Mounts = map[string]http.Handler{"/mcp": handler}
+	}
+	return httpapi.Serve(ctx, cfg.Addr, c, cfg.Ready)
+}
