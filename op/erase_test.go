@@ -225,3 +225,91 @@ func TestErasedBytes(t *testing.T) {
 		})
 	}
 }
+
+// lookInput makes an input that asks an operation about a namespace and scope, with
+// words that every record there has, by the fields that the operation has.
+func lookInput(o *Operation, namespace, scope string) map[string]any {
+	filter := map[string]any{"namespace": namespace, "scopes": []string{scope}}
+	by := map[string]any{
+		"namespace": namespace, "scopes": []string{scope}, "filter": filter, "query": "judges fact second first note alias", "text": "fact fact again",
+		"task": "judges second", "name": "other", "id": "1", "ids": []string{"1"}, "from": "1", "to": "2", "root": "1", "record_id": "1", "entity_id": "1",
+		"embedding": []float64{0.1, 1, 0, 0}, "tier": "notes", "space": "fake", "note_id": "1", "kind": "entity", "with_embedding": true,
+		"preset": "broad", "page_id": "p1", "at_us": 1, "from_us": 0, "to_us": 1 << 60, "cutoff_us": 1 << 60, "words": []string{"does"}, "deep": true,
+	}
+	in := map[string]any{}
+	for field, schema := range o.InputSchema().Properties {
+		v, known := by[field]
+		switch {
+		case field == "scope" && strings.HasPrefix(o.Name, "context."):
+			in[field] = []string{namespace, "session " + scope}
+		case field == "scope":
+			in[field] = scope
+		case field == "namespace" && strings.HasPrefix(o.Name, "context."):
+		case field == "space" && schema.Type == "string" && o.Name != "embeddings.embedder_space":
+		case known:
+			in[field] = v
+		}
+	}
+	return in
+}
+
+// TestErasedNowhere holds that no operation that reads finds anything of what was
+// erased, before any vacuum. What each of them finds before shows that it looked.
+func TestErasedNowhere(t *testing.T) {
+	const word, namespace, scope = "zqmarker", "zqspace", "zqscope"
+	s := newErasureStore(t)
+	s.fill("kept", "public", "walrus", 0.25, true)
+	s.fill(namespace, scope, word, 0.5, true)
+	look := func() (found map[string]bool, worked int) {
+		found = map[string]bool{}
+		for _, o := range Default().All() {
+			if !o.ReadOnly {
+				continue
+			}
+			for id := 1; id <= 40; id++ {
+				in := lookInput(o, namespace, scope)
+				some := false
+				for _, field := range []string{"id", "root", "note_id", "entity_id", "record_id"} {
+					if in[field] != nil {
+						in[field], some = fmt.Sprint(id), true
+					}
+				}
+				raw, err := json.Marshal(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, err := o.Call(t.Context(), s.db, raw)
+				if err == nil {
+					worked++
+					found[o.Name] = found[o.Name] || bytes.Contains(bytes.ToLower(out), []byte(word))
+				}
+				if !some {
+					break
+				}
+			}
+		}
+		return found, worked
+	}
+	before, worked := look()
+	finders := 0
+	for _, found := range before {
+		if found {
+			finders++
+		}
+	}
+	if worked < 100 || finders < 15 {
+		t.Fatalf("%d calls worked, %d operations found something: the test shows nothing", worked, finders)
+	}
+	s.call("erase", `{"filter":{"namespace":%q},"every_scope":true}`, namespace)
+	after, _ := look()
+	for name, found := range after {
+		if found {
+			t.Errorf("%s still finds it", name)
+		}
+	}
+	var b bytes.Buffer
+	if _, err := s.db.Export(t.Context(), &b, nil); err != nil || bytes.Contains(bytes.ToLower(b.Bytes()), []byte("zq")) {
+		t.Errorf("the export holds it, or %v", err)
+	}
+	t.Logf("%d operations had found it", finders)
+}

@@ -225,7 +225,7 @@ type answer struct {
 
 // allSamples are the samples of every area, in the order in which they are called.
 func allSamples() []sample {
-	return slices.Concat(changeSamples, samples, agentSamples, contextSamples)
+	return slices.Concat(changeSamples, samples, agentSamples, contextSamples, eraseSamples)
 }
 
 // TestEverySurface calls every operation on every surface, and holds that all say
@@ -312,6 +312,7 @@ func forget(a answer) answer {
 	for _, name := range []string{"integrity", "integrity_at_us", "processed", "bytes", "journal_length", "last_degraded"} {
 		delete(m, name)
 	}
+	forgetReceipt(m)
 	if m["active"] == false {
 		delete(m, "total") // of the last rebuild
 	}
