@@ -51,8 +51,10 @@ func (a *App) doctorCommand() *cobra.Command {
 		Short: "Check the data directory and say what to do about each finding",
 		Long: `Checks versions, settings, the models, the data directory, its file system and free
 space, its files, who holds it, the database, the index and the vectors. It makes no store where there is
-none. The exit code is 1 when something does not work, and 5 when another process
-holds the data; what the files tell is shown then as well.`,
+none. A store that another process holds is looked at through that process, but
+for its vectors. The exit code is 1 when something does not work, and 5 when the
+process that holds the data cannot be attached to; what the files tell is shown
+then as well.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := a.WithTimeout(cmd.Context())
@@ -245,6 +247,9 @@ func (d *doctor) storeThere() bool {
 // store opens the store and looks inside.
 func (d *doctor) store(ctx context.Context, deep bool) {
 	db, err := d.app.deps.Open(ctx, d.dir, &loci.Options{NoBackgroundEmbedding: true})
+	if errors.Is(err, loci.ErrLocked) && d.throughHolder(ctx, deep) {
+		return
+	}
 	if err != nil {
 		d.openFailed(err)
 		return
@@ -265,6 +270,12 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 		d.add("store", levelTrouble, "its state cannot be read: "+err.Error(), "Keep a copy of the directory and restore a backup.")
 		return
 	}
+	d.health(h, db.RebuildProgress().Active)
+	d.vectors(ctx, db)
+}
+
+// health judges a store by its counters.
+func (d *doctor) health(h *loci.HealthReport, rebuilding bool) {
 	d.add("store", levelOK, fmt.Sprintf("schema version %d, revision %d, %s", h.SchemaVersion, h.Revision, countOf(h.RecordCount)), "")
 	switch {
 	case h.Integrity != "" && h.Integrity != "ok":
@@ -282,7 +293,7 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 		d.add("journal", levelOK, fmt.Sprintf("%d revisions", h.JournalLength), "")
 	}
 	switch {
-	case !h.IndexUsable && db.RebuildProgress().Active:
+	case !h.IndexUsable && rebuilding:
 		d.add("index", levelWarning, "it is being built anew; until then searches are degraded", "Finish that with: loci rebuild-indexes")
 	case !h.IndexUsable:
 		d.add("index", levelTrouble, "it is not usable", "Build it anew with: loci rebuild-indexes")
@@ -294,7 +305,6 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 	if h.SweepError != "" {
 		d.add("agent memory", levelWarning, "what has expired is hidden, but stays in the file: "+h.SweepError, "Look at free space and permissions of the data directory.")
 	}
-	d.vectors(ctx, db)
 }
 
 // longJournal is a number of revisions that the index should have brought to

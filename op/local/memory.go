@@ -344,34 +344,32 @@ func (m *Memory) try() (*place, error) {
 		}
 		return nil, passing{locked} // it is opening, closing, or serves nobody
 	}
-	if err := unequal(info.PID, info.Version, info.Endpoint.Protocol, info.SchemaVersion); err != nil {
-		return nil, m.elsewhere(err)
-	}
-	if info.Endpoint.Trouble != "" {
-		return nil, errs.New(errs.Locked, "%s is in use by process %d, and no other process can attach to it: %s. End it, or choose another folder",
-			dir, info.PID, info.Endpoint.Trouble)
-	}
-	c, err := attach(dir, info.Endpoint)
-	if errors.Is(err, loci.ErrLocked) {
-		return nil, m.elsewhere(err)
+	c, err := reach(dir, info)
+	if err != nil && m.dialOnly {
+		// What the lock file says may be left over from a process that has ended.
+		err = unserved(err)
 	}
 	if err != nil {
-		code := errs.Locked
-		if m.dialOnly {
-			code = errs.NotFound
-		}
-		return nil, passing{&errs.Error{Code: code, Err: err, Message: fmt.Sprintf("%s is in use by process %d, which cannot be reached: end it or choose another folder", dir, info.PID)}}
+		return nil, err
 	}
 	return &place{client: c}, nil
 }
 
-// elsewhere is a refusal because of versions. What the lock file says may be left
-// over from a dead process when nobody tried to take the lock.
-func (m *Memory) elsewhere(err error) error {
-	if m.dialOnly {
-		return errs.Wrap(errs.Locked, err, "if that process still runs")
+func inUse(dir string, pid int) string {
+	return fmt.Sprintf("%s is in use by process %d, which cannot be reached: end it or choose another folder", dir, pid)
+}
+
+// unserved makes of a holder that cannot be reached one that is not there. One
+// whose version is another is there.
+func unserved(err error) error {
+	if _, ok := errors.AsType[passing](err); !ok {
+		return err
 	}
-	return err
+	var cause error
+	if e, ok := errors.AsType[*errs.Error](err); ok {
+		cause = e.Err
+	}
+	return passing{&errs.Error{Code: errs.NotFound, Err: cause, Message: "nobody serves this data directory"}}
 }
 
 // hold makes this process the one that serves the store.
