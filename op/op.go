@@ -126,6 +126,10 @@ func Define[In, Out any](spec Spec, handler func(context.Context, *loci.DB, In) 
 // InputSchema is a copy of the JSON Schema of the operation's input.
 func (o *Operation) InputSchema() *jsonschema.Schema { return o.input.CloneSchemas() }
 
+// SharedInput is the schema of the operation's input itself, for a surface that
+// reads every one of them at each start. It must not be changed.
+func (o *Operation) SharedInput() *jsonschema.Schema { return o.input }
+
 // OutputSchema is a copy of the JSON Schema of the operation's result.
 func (o *Operation) OutputSchema() *jsonschema.Schema { return o.output.CloneSchemas() }
 

@@ -84,7 +84,7 @@ func wrap(text string, width int) string {
 func kebab(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 func (a *App) operationCommand(o *op.Operation, name string) *cobra.Command {
-	schema := o.InputSchema()
+	schema := o.SharedInput()
 	use := name
 	for _, p := range o.Positional {
 		if slices.Contains(schema.Required, p) {

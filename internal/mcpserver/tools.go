@@ -59,7 +59,7 @@ func (c common) budget() (int, error) {
 }
 
 func maxTokens() property {
-	return property{name: "max_tokens", schema: number("about how long the answer may be; default 2000")}
+	return property{name: "max_tokens", schema: number("about how long the answer may be")}
 }
 
 // LintTools says what in the tools that models are offered some client would refuse;
