@@ -225,7 +225,7 @@ type answer struct {
 
 // allSamples are the samples of every area, in the order in which they are called.
 func allSamples() []sample {
-	return slices.Concat(changeSamples, samples, agentSamples, contextSamples, eraseSamples)
+	return slices.Concat(changeSamples, samples, agentSamples, contextSamples, importSamples, eraseSamples)
 }
 
 // TestEverySurface calls every operation on every surface, and holds that all say
@@ -313,6 +313,7 @@ func forget(a answer) answer {
 		delete(m, name)
 	}
 	forgetReceipt(m)
+	forgetImport(m)
 	if m["active"] == false {
 		delete(m, "total") // of the last rebuild
 	}
