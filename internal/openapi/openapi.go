@@ -26,7 +26,7 @@ func Document(table *op.Table, version string) []byte {
 	if version == "" {
 		version = "unknown"
 	}
-	b := &builder{names: map[reflect.Type]string{}, schemas: object{"Problem": problemSchema()}}
+	b := &builder{names: map[form]string{}, schemas: object{"Problem": problemSchema()}}
 	paths := object{}
 	tags := []object{}
 	for _, o := range table.All() {
@@ -80,8 +80,14 @@ func tagOf(o *op.Operation) string {
 
 // builder collects the schemas that operations have in common.
 type builder struct {
-	names   map[reflect.Type]string
+	names   map[form]string
 	schemas object
+}
+
+// form is a Go type with its schema.
+type form struct {
+	t      reflect.Type
+	schema string
 }
 
 func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
@@ -224,12 +230,18 @@ func (b *builder) schema(s *jsonschema.Schema, t reflect.Type) any {
 	if t.Kind() != reflect.Struct || t.Name() == "" || s.Type != "object" || s.Properties == nil {
 		return b.plain(s, t)
 	}
-	name, known := b.names[t]
+	own := *s
+	own.Description = ""
+	raw, err := json.Marshal(&own)
+	if err != nil {
+		panic("openapi: " + err.Error())
+	}
+	// A result may hold null where an input may not, so one type can have two forms.
+	key := form{t, string(raw)}
+	name, known := b.names[key]
 	if !known {
 		name = b.name(t)
-		b.names[t] = name
-		own := *s
-		own.Description = ""
+		b.names[key] = name
 		b.schemas[name] = b.plain(&own, t)
 	}
 	r := ref("schemas", name)
