@@ -87,3 +87,29 @@ func BenchmarkAttachedSnapshot(b *testing.B) {
 	b.Run("direct", func(b *testing.B) { timed(b, direct, "context.snapshot", in) })
 	b.Run("attached", func(b *testing.B) { timed(b, attached, "context.snapshot", in) })
 }
+
+// BenchmarkOpen is what serving others adds to a command that opens a memory and
+// closes it again.
+func BenchmarkOpen(b *testing.B) {
+	for _, serve := range []bool{false, true} {
+		b.Run(fmt.Sprintf("serve=%v", serve), func(b *testing.B) {
+			dir := b.TempDir()
+			var took []time.Duration
+			for b.Loop() {
+				o := quiet()
+				o.NoServe = !serve
+				start := time.Now()
+				m, err := Open(b.Context(), dir, o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := m.Close(); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(start))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
+		})
+	}
+}
