@@ -12,6 +12,11 @@ const Every = "*"
 // Access is what a caller may reach of a store. A server makes one of a token
 // and puts it on the context of each call with WithAccess; a program that opens
 // the store for itself has none and reaches everything.
+//
+// The store holds every call to it. A call that names what the grants do not cover is
+// ErrForbidden, whether there is something or not. A record that is named by its id
+// and may not be read is not there. What belongs to a namespace as a whole, such as
+// its rules, its switches and the files of its notes, takes a grant for Every scope.
 type Access struct {
 	// Admin allows what concerns the store as a whole: spaces, rebuilds, backups,
 	// erasure, deep health. It grants no namespace.
@@ -20,7 +25,9 @@ type Access struct {
 	Grants []Grant `json:"grants,omitempty"`
 }
 
-// Grant opens scopes of one namespace.
+// Grant opens scopes of one namespace. The scope of a context of package pager is its
+// canonical form, such as `["acme","session-1"]`, and that of an agent memory the one
+// that it was opened with.
 type Grant struct {
 	Namespace string   `json:"namespace"`       // or Every
 	Scopes    []string `json:"scopes"`          // or one that is Every
