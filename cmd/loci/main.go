@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/loci-memory/loci/internal/cli"
+	"github.com/loci-memory/loci/internal/mcpserver"
 	"github.com/spf13/cobra"
 )
 
@@ -23,7 +24,7 @@ func main() {
 // deps wires the command line to the rest of the program.
 func deps(args []string) cli.Deps {
 	return cli.Deps{
-		Args: args, Version: version(), Serve: serve, Model: model,
+		Args: args, Version: version(), Serve: serve, Model: model, LintTools: mcpserver.LintTools,
 		Extra: []func(*cli.App) *cobra.Command{mcpCommand, demoCommand, benchCommand, evalCommand},
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // session is a session file as Claude Code writes one, in little.
 const session = `{"type":"file-history-snapshot","messageId":"m0","snapshot":{},"isSnapshotUpdate":false}
-{"parentUuid":null,"isSidechain":false,"userType":"external","cwd":"/home/ada/harbour","sessionId":"s1","version":"2.1.0","gitBranch":"main","type":"user","message":{"role":"user","content":"When is high tide?"},"uuid":"u1","timestamp":"2026-05-01T10:00:00.000Z"}
+{"parentUuid":null,"isSidechain":false,"userType":"external","cwd":"/srv/harbour","sessionId":"s1","version":"2.1.0","gitBranch":"main","type":"user","message":{"role":"user","content":"When is high tide?"},"uuid":"u1","timestamp":"2026-05-01T10:00:00.000Z"}
 {"parentUuid":"u1","isSidechain":false,"sessionId":"s1","type":"assistant","message":{"id":"msg_1","role":"assistant","content":[{"type":"thinking","thinking":"Let me look."}]},"uuid":"a1","timestamp":"2026-05-01T10:00:01.000Z"}
 {"parentUuid":"a1","isSidechain":false,"sessionId":"s1","type":"assistant","message":{"id":"msg_1","role":"assistant","content":[{"type":"text","text":"Let me look at the table."}]},"uuid":"a2","timestamp":"2026-05-01T10:00:02.000Z"}
 {"parentUuid":"a2","isSidechain":false,"sessionId":"s1","type":"assistant","message":{"id":"msg_1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Read","input":{}}]},"uuid":"a3","timestamp":"2026-05-01T10:00:03.000Z"}

@@ -139,7 +139,7 @@ func agentModel(name string, raw json.RawMessage) modelUse {
 		return when(lacks(in.Episodes...), modelHelps)
 	case "update_metadata":
 		return when(group == "facts" && in.Updates["content"] != nil, modelHelps)
-	case "import":
+	case "import", "capture":
 		return modelHelps
 	case "status":
 		return modelShows

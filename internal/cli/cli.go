@@ -34,6 +34,9 @@ type Deps struct {
 	Version Version
 	// Executable is this program's own path.
 	Executable func() (string, error)
+	// LintTools says what in the tools that models are offered some client would
+	// refuse; nil when the program has no tools for models.
+	LintTools func() error
 	// Open opens a data directory; nil is loci.Open.
 	Open func(ctx context.Context, dir string, opts *loci.Options) (*loci.DB, error)
 	// Model opens a model that ships with the program, "builtin" or "static", to
@@ -156,7 +159,7 @@ offline and without set-up.
 	a.addWatch(root)
 	a.addSwitches(root)
 	for _, cmd := range append([]*cobra.Command{
-		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.whereCommand(), a.setupCommand(), a.versionCommand(), a.manCommand(),
+		a.callCommand(), a.schemaCommand(), a.doctorCommand(), a.configCommand(), a.whereCommand(), a.setupCommand(), a.hookCommand(), a.versionCommand(), a.manCommand(),
 	}, a.transferCommands()...) {
 		cmd.GroupID = groupTools
 		root.AddCommand(cmd)
@@ -186,7 +189,7 @@ offline and without set-up.
 func needsNoSettings(cmd *cobra.Command) bool {
 	for ; cmd.HasParent(); cmd = cmd.Parent() {
 		switch cmd.Name() {
-		case "help", "completion", "version", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+		case "help", "completion", "version", "hook", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
 			return true
 		}
 	}

@@ -118,6 +118,9 @@ func (d *doctor) run(ctx context.Context, deep bool) int {
 	} else {
 		d.add("settings", levelOK, "defaults; there is no "+s.file, "")
 	}
+	d.place()
+	d.clients()
+	d.tools()
 	d.models(ctx)
 	if !d.directory() {
 		return d.code()

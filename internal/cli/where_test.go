@@ -41,28 +41,28 @@ func TestProject(t *testing.T) {
 		root = real
 	}
 	putFiles(t, root, map[string]string{
-		"home/.git/HEAD": "ref", "home/plain/": "", "home/harbour/.git/HEAD": "ref", "home/harbour/src/deep/": "",
-		"home/harbour/.git/worktrees/fix/commondir": "../..\n", "home/harbour/.git/worktrees/fix/HEAD": "ref",
-		"home/fix/.git":                                   "gitdir: " + root + "/home/harbour/.git/worktrees/fix\n",
-		"home/fix/sub/":                                   "",
-		"home/harbour/pier/.git":                          "gitdir: ../.git/modules/pier\n",
-		"home/harbour/.git/modules/pier/HEAD":             "ref",
-		"home/bare.git/worktrees/w/commondir":             root + "/home/bare.git\n",
-		"home/w/.git":                                     "gitdir: ../bare.git/worktrees/w",
-		"home/broken/.git":                                "something else",
-		"home/long/.git":                                  strings.Repeat("gitdir: x", 1000),
-		"home/empty/.git/":                                "",
-		"home/潮水 表/.git/HEAD":                             "ref",
-		"home/ctl\x01 /.git/HEAD":                         "ref",
-		"home/" + strings.Repeat("n", 200) + "/.git/HEAD": "ref",
+		"house/.git/HEAD": "ref", "house/plain/": "", "house/harbour/.git/HEAD": "ref", "house/harbour/src/deep/": "",
+		"house/harbour/.git/worktrees/fix/commondir": "../..\n", "house/harbour/.git/worktrees/fix/HEAD": "ref",
+		"house/fix/.git":                                   "gitdir: " + root + "/house/harbour/.git/worktrees/fix\n",
+		"house/fix/sub/":                                   "",
+		"house/harbour/pier/.git":                          "gitdir: ../.git/modules/pier\n",
+		"house/harbour/.git/modules/pier/HEAD":             "ref",
+		"house/bare.git/worktrees/w/commondir":             root + "/house/bare.git\n",
+		"house/w/.git":                                     "gitdir: ../bare.git/worktrees/w",
+		"house/broken/.git":                                "something else",
+		"house/long/.git":                                  strings.Repeat("gitdir: x", 1000),
+		"house/empty/.git/":                                "",
+		"house/潮水 表/.git/HEAD":                             "ref",
+		"house/ctl\x01 /.git/HEAD":                         "ref",
+		"house/" + strings.Repeat("n", 200) + "/.git/HEAD": "ref",
 	})
-	a := newApp(Deps{Args: []string{}, HomeDir: func() (string, error) { return filepath.Join(root, "home"), nil }})
+	a := newApp(Deps{Args: []string{}, HomeDir: func() (string, error) { return filepath.Join(root, "house"), nil }})
 	for _, c := range []struct{ dir, name, root string }{
-		{"home", "", ""}, {"home/plain", "", ""}, {"home/not/there", "", ""},
-		{"home/harbour", "harbour", "home/harbour"}, {"home/harbour/src/deep", "harbour", "home/harbour"},
-		{"home/fix/sub", "harbour", "home/fix"}, {"home/harbour/pier", "pier", "home/harbour/pier"}, {"home/w", "bare", "home/w"},
-		{"home/broken", "", ""}, {"home/long", "", ""}, {"home/empty", "", ""}, {"home/潮水 表", "潮水 表", "home/潮水 表"},
-		{"home/ctl\x01 ", "ctl", "home/ctl\x01 "}, {"home/" + strings.Repeat("n", 200), strings.Repeat("n", 200), "home/" + strings.Repeat("n", 200)},
+		{"house", "", ""}, {"house/plain", "", ""}, {"house/not/there", "", ""},
+		{"house/harbour", "harbour", "house/harbour"}, {"house/harbour/src/deep", "harbour", "house/harbour"},
+		{"house/fix/sub", "harbour", "house/fix"}, {"house/harbour/pier", "pier", "house/harbour/pier"}, {"house/w", "bare", "house/w"},
+		{"house/broken", "", ""}, {"house/long", "", ""}, {"house/empty", "", ""}, {"house/潮水 表", "潮水 表", "house/潮水 表"},
+		{"house/ctl\x01 ", "ctl", "house/ctl\x01 "}, {"house/" + strings.Repeat("n", 200), strings.Repeat("n", 200), "house/" + strings.Repeat("n", 200)},
 	} {
 		p, ok := a.projectOf(filepath.Join(root, filepath.FromSlash(c.dir)))
 		if ok != (c.name != "") || p.Name != c.name && ok || ok && p.Root != filepath.Join(root, filepath.FromSlash(c.root)) {
@@ -70,7 +70,7 @@ func TestProject(t *testing.T) {
 		}
 	}
 	link := filepath.Join(root, "link")
-	if err := os.Symlink(filepath.Join(root, "home", "harbour", "src"), link); err != nil {
+	if err := os.Symlink(filepath.Join(root, "house", "harbour", "src"), link); err != nil {
 		t.Fatal(err)
 	}
 	if p, ok := a.projectOf(link); !ok || p.Name != "harbour" {
