@@ -39,7 +39,9 @@ func Outcomes() []Outcome {
 		{loci.ErrInvalidVector, http.StatusUnprocessableEntity, ExitFailed, "The vector is not valid"},
 		{loci.ErrIndex, http.StatusServiceUnavailable, ExitFailed, "The index is not usable"},
 		{loci.ErrStorage, http.StatusInternalServerError, ExitFailed, "The database failed"},
-		{loci.ErrIO, http.StatusInternalServerError, ExitFailed, "A file could not be read or written"},
+		// The file is one that the request names, in all but rare cases: asking again
+		// does not help, as it might with a status of 500 and above.
+		{loci.ErrIO, http.StatusUnprocessableEntity, ExitFailed, "A file could not be read or written"},
 		{loci.ErrCanceled, http.StatusGatewayTimeout, ExitFailed, "The operation was stopped before it was done"},
 		{loci.ErrForbidden, http.StatusForbidden, ExitFailed, "The caller may not do this"},
 	}

@@ -32,8 +32,8 @@ func (h *handler) authenticate(r *http.Request, q *request) (context.Context, er
 	q.secret = secret
 	token, err := h.Tokens.Find(secret)
 	if err != nil {
-		return nil, refusal{http.StatusServiceUnavailable, "Nobody can be let in",
-			errs.Wrap(errs.IO, err, "the server cannot read its tokens; its log says more")}
+		h.Log.Error("nobody is let in", "error", err)
+		return nil, refuse(http.StatusServiceUnavailable, "Nobody can be let in", loci.ErrIO, "the server cannot read its tokens; its log says more")
 	}
 	if token == nil {
 		return nil, wrong

@@ -191,9 +191,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, err := h.authenticate(r, q)
 	if err != nil {
-		if op.OutcomeOf(err).Status >= 500 {
-			h.Log.Error("nobody is let in", "request", id, "error", err)
-		}
 		if errors.Is(err, errWrongToken) {
 			rec.Header().Set("WWW-Authenticate", `Bearer realm="loci"`)
 		}
@@ -441,7 +438,7 @@ func (p Problem) json() []byte {
 	return raw
 }
 
-// fail answers with an operation's error and logs what is the server's fault,
+// fail answers with an operation's error and logs what may be the server's fault,
 // with the cause that the client is not told.
 func (h *handler) fail(w http.ResponseWriter, err error) {
 	h.note(err)
@@ -449,7 +446,7 @@ func (h *handler) fail(w http.ResponseWriter, err error) {
 }
 
 func (h *handler) note(err error) {
-	if op.OutcomeOf(err).Status >= 500 {
+	if op.OutcomeOf(err).Status >= 500 || errors.Is(err, loci.ErrIO) {
 		h.Log.Error("operation failed", "error", err)
 	}
 }
