@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,48 @@ func TestGoClient(t *testing.T) {
 		if strings.Contains(log.String(), "lamps are lit") {
 			t.Errorf("the log holds what was remembered: %s", log.String())
 		}
+	}
+}
+
+// TestServeMCP drives /mcp of loci serve, as a process of its own, with and without
+// sessions, and stops it while the client's stream is open.
+func TestServeMCP(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a process cannot be sent an interrupt here")
+	}
+	cmd := program(t, "serve", "--listen", "127.0.0.1:0", "--embedder", "none", "--data", filepath.Join(t.TempDir(), "data"), "--json")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var ready struct {
+		URL string `json:"url"`
+	}
+	if err := json.NewDecoder(out).Decode(&ready); err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		c, err := mcp.NewClient(&mcp.Implementation{Name: "go", Version: "1"}, nil).
+			Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: ready.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", version, err, log.String())
+		}
+		defer c.Close()
+		driveGo(t, c).check(t)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, log.String())
+	}
+	if strings.Contains(log.String(), "lamps are lit") {
+		t.Errorf("the log holds what was remembered: %s", log.String())
 	}
 }
 

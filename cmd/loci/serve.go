@@ -21,6 +21,12 @@ func serve(ctx context.Context, cfg cli.ServeConfig) (err error) {
 			return failed
 		}
 		defer func() { err = errors.Join(err, stop()) }()
+		// A model's stream is open all the time, and would hold up the end.
+		defer context.AfterFunc(ctx, func() {
+			if err := stop(); err != nil {
+				cfg.Log.Warn("the sessions of models did not end", "error", err)
+			}
+		})()
 		c.Mounts = map[string]http.Handler{"/mcp": handler}
 	}
 	return httpapi.Serve(ctx, cfg.Addr, c, cfg.Ready)
