@@ -28,7 +28,7 @@ func TestAgentOperations(t *testing.T) {
 	makes := map[string]bool{}
 	for _, name := range []string{
 		"facts.store", "facts.store_unique", "facts.store_batch", "facts.deserialize",
-		"episodes.record", "episodes.record_batch", "episodes.import", "episodes.deserialize",
+		"episodes.record", "episodes.record_batch", "episodes.capture", "episodes.import", "episodes.deserialize",
 		"procedures.learn", "procedures.deserialize", "agent.open", "agent.set_policy", "agent.restore",
 	} {
 		makes[name] = true
@@ -217,7 +217,7 @@ func TestAgentReadsMakeNothing(t *testing.T) {
 	}
 	before := revision()
 	inputs := map[string]any{
-		"id": 1, "embedding": []int{1, 0}, "text": "x", "rel_type": "x", "before_us": 1, "from_us": 1, "to_us": 2,
+		"id": 1, "embedding": []int{1, 0}, "text": "x", "rel_type": "x", "before_us": 1, "from_us": 1, "to_us": 2, "thread": "x",
 	}
 	for _, o := range agentRows() {
 		if !o.ReadOnly {

@@ -25,7 +25,7 @@ func (d *doctor) clients() {
 		return
 	}
 	if why := passing(program); why != "" {
-		d.add("program", levelWarning, program+": "+why, "Install it where it stays; clients start it by its path.")
+		d.add("program", levelNote, program+": "+why, "Install it where it stays; clients start it by its path.")
 	}
 	var idle []string
 	for _, c := range setup.Clients() {
