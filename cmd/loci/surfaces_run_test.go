@@ -225,7 +225,7 @@ type answer struct {
 
 // allSamples are the samples of every area, in the order in which they are called.
 func allSamples() []sample {
-	return slices.Concat(changeSamples, samples, agentSamples, contextSamples, importSamples, eraseSamples, intakeSamples)
+	return slices.Concat(changeSamples, samples, intakeSamples, agentSamples, contextSamples, importSamples, eraseSamples)
 }
 
 // TestEverySurface calls every operation on every surface, and holds that all say
