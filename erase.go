@@ -86,6 +86,7 @@ const (
 	UnreachedBackups    = "backups"        // files of Backup
 	UnreachedExports    = "exports"        // files of Export, serialized memories
 	UnreachedMigration  = "migration_copy" // a copy of the database from before a migration
+	UnreachedSnapshot   = "snapshot"       // of an agent memory, that cannot be read
 	UnreachedNoteFiles  = "note_files"     // the user's own
 	UnreachedFreePages  = "free_pages"     // of the database and its log, until Vacuum
 	UnreachedIndexFiles = "index_files"    // until they are merged, or Vacuum

@@ -28,8 +28,9 @@ const (
 
 // snapshots takes what goes out of the snapshots in the data directory. It comes
 // before the records do, which say what has to go: so an erasure that is killed finds
-// them again. A snapshot that cannot be read is removed where its folder is one of the
-// namespace: nobody can restore it, and nobody can tell what is in it.
+// them again. Nobody can tell what is in a snapshot that cannot be read: it is removed
+// with a namespace as a whole, if others in its folder say that it is of that one, and
+// else named as not reached.
 func (r *eraseRun) snapshots(ctx context.Context) error {
 	if r.namespace == 0 {
 		return nil
@@ -69,13 +70,13 @@ func (r *eraseRun) snapshots(ctx context.Context) error {
 		}
 	}
 	for _, file := range unreadable {
-		ours, known := mine[namespaceFolder(file)]
-		if known && !ours || !known && !r.whole() {
+		if r.whole() && r.every && mine[namespaceFolder(file)] {
+			if err := r.removeSnapshot(root, file); err != nil {
+				return err
+			}
 			continue
 		}
-		if err := r.removeSnapshot(root, file); err != nil {
-			return err
-		}
+		r.unreadable = append(r.unreadable, filepath.Join(r.e.dir, filepath.FromSlash(file)))
 	}
 	return nil
 }

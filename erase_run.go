@@ -174,6 +174,8 @@ type eraseRun struct {
 	e        *engine
 	tally    *eraseTally
 	progress func(done, total int64)
+	// unreadable are files of snapshots of which nobody can tell what is in them.
+	unreadable []string
 }
 
 // tell puts into the receipt what was found and stays.
@@ -553,6 +555,10 @@ func (r *eraseRun) notReached() ([]NotReached, error) {
 	for _, file := range copies {
 		out = append(out, NotReached{What: UnreachedMigration, File: file,
 			Says: "A copy of the database from before it was brought up to a newer version holds what there was then: delete it."})
+	}
+	for _, file := range r.unreadable {
+		out = append(out, NotReached{What: UnreachedSnapshot, File: file,
+			Says: "A snapshot of an agent memory is damaged, and may hold what was erased: nobody can restore it, delete it."})
 	}
 	if r.notes > 0 {
 		out = append(out, NotReached{What: UnreachedNoteFiles, Says: fmt.Sprintf(

@@ -38,9 +38,8 @@ const vacuumReserve = 16 << 20
 // Vacuum writes the database and the index anew, so that their files hold what is
 // stored and nothing that was erased or replaced, and gives back the space. It removes
 // what killed processes left, and index files that were set aside as damaged. Reads
-// go on; writes wait while the database is copied, which takes about a second for each
-// 100 MB. A vacuum that fails, is killed, or has no room leaves everything that is
-// stored as it was. It needs free space of about two and a half times what the store
+// go on; writes wait while the database is copied. A vacuum that fails, is killed, or has no room leaves everything that is
+// stored as it was. It needs free space of about twice what the store
 // takes, which is looked at first: too little is ErrIO. Admin is needed.
 //
 // The log is emptied once no reader of an older state is left. When ctx ends before
@@ -254,5 +253,6 @@ func (e *engine) checkRoom(use DiskUse) error {
 }
 
 // roomFor is the free space that a vacuum takes: the database twice, beside itself
-// and in its log, and then a second index.
-func roomFor(use DiskUse) int64 { return 2*use.Database + use.Index + vacuumReserve }
+// and in its log, and then a second index, which is larger than a merged one until it
+// is merged as well.
+func roomFor(use DiskUse) int64 { return 2*(use.Database+use.Index) + vacuumReserve }

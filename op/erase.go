@@ -43,7 +43,7 @@ func eraseOps() []*Operation {
 		Define(Spec{
 			Name:        "vacuum",
 			Summary:     "Write the database and the index anew, so that nothing of what was erased is left in the files",
-			Description: "Gives back the space too. Reads go on; writes wait while the database is copied. It needs free space of about two and a half times what the store takes.",
+			Description: "Gives back the space too. Reads go on; writes wait while the database is copied. It needs free space of about twice what the store takes.",
 			Idempotent:  true, LongRunning: true, Admin: true,
 			Covers: []string{"DB.Vacuum"},
 		}, func(ctx context.Context, db *loci.DB, _ Nothing) (*loci.VacuumReport, error) {

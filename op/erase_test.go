@@ -313,3 +313,38 @@ func TestErasedNowhere(t *testing.T) {
 	}
 	t.Logf("%d operations had found it", finders)
 }
+
+// TestErasedSnapshots holds that a snapshot loses what goes and keeps the rest, and
+// that one which cannot be read is named, and goes with its namespace only.
+func TestErasedSnapshots(t *testing.T) {
+	s := newErasureStore(t)
+	s.fill("kept", "public", "walrus", 0.25, false)
+	s.call("facts.store", `{"namespace":"kept","scope":"public","id":999,"content":"zqmarker","embedding":[1,0,0,0]}`)
+	s.call("agent.snapshot", `{"namespace":"kept","scope":"public"}`)
+	folder := filepath.Join(s.dir, "agent", "kept", "public")
+	damaged := filepath.Join(folder, "snapshot-77.loci")
+	if err := os.WriteFile(damaged, []byte("no snapshot"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report := s.call("erase", `{"filter":{"namespace":"kept","scopes":["public"]},"mentions":["zqmarker"],"erase_mentions":true}`)
+	if fmt.Sprint(report["snapshots_rewritten"], report["snapshots_removed"], report["total"]) != "1 0 1" || !strings.Contains(fmt.Sprint(report["not_reached"]), damaged) {
+		t.Fatalf("%v", report)
+	}
+	list := s.call("agent.snapshots", `{"namespace":"kept","scope":"public"}`)["snapshots"].([]any)
+	for i, facts := range []float64{2, 2} {
+		if info := list[i].(map[string]any); info["ok"] != true || info["facts"] != facts || info["episodes"] != 1.0 || info["procedures"] != 1.0 || info["relations"] != 1.0 {
+			t.Errorf("%v", info)
+		}
+	}
+	s.call("agent.restore", `{"namespace":"kept","scope":"public","version":2}`)
+	if n := s.call("facts.count", `{"namespace":"kept","scope":"public"}`); fmt.Sprint(n["count"]) != "2" {
+		t.Errorf("%v", n)
+	}
+	if found := bytesOf(t, folder, "zqm"); found != nil {
+		t.Error(found)
+	}
+	report = s.call("erase", `{"filter":{"namespace":"kept"},"every_scope":true}`)
+	if fmt.Sprint(report["snapshots_removed"]) != "3" {
+		t.Errorf("%v", report)
+	}
+}
