@@ -171,8 +171,7 @@ func TestChangesWait(t *testing.T) {
 	if got := <-wait(t.Context(), MaxChangesWait); got.err != nil || len(got.page.Items) != 1 {
 		t.Errorf("what is there: %+v", got)
 	}
-	db2 := openTestDB(t, t.TempDir())
-	db, db2 = db2, db
+	db = openTestDB(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := wait(ctx, MaxChangesWait)
 	cancel()

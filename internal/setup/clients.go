@@ -209,12 +209,12 @@ func (c *Client) entry(s Server) any {
 		return struct {
 			Type string `json:"type"`
 			plain
-		}{"stdio", plain{s.Command, s.Args}}
+		}{"stdio", plain(s)}
 	case formZed:
 		return struct {
 			Source string `json:"source"`
 			plain
-		}{"custom", plain{s.Command, s.Args}}
+		}{"custom", plain(s)}
 	case formOpenCode:
 		return struct {
 			Type    string   `json:"type"`
@@ -222,5 +222,5 @@ func (c *Client) entry(s Server) any {
 			Enabled bool     `json:"enabled"`
 		}{"local", append([]string{s.Command}, s.Args...), true}
 	}
-	return plain{s.Command, s.Args}
+	return plain(s)
 }

@@ -43,7 +43,7 @@ func (c *Client) addServer(s Server) edit {
 					}
 				}
 			}
-			return addTOML(rest, table, tomlServer{s.Command, s.Args})
+			return addTOML(rest, table, tomlServer(s))
 		}
 	}
 	return func(raw []byte, exists bool) ([]byte, error) {
