@@ -39,7 +39,7 @@ test:
 
 # Packages that start no goroutines, in their tests neither: the race detector has
 # nothing to find there.
-PURE = /internal/(text|rank|render|lifecycle|note|redact|meta|valid|agentfile|agentpolicy|chatlog)$$
+PURE = /internal/(text|rank|render|lifecycle|note|redact|mark|secretscan|foreign|clientgen|meta|valid|agentfile|agentpolicy|chatlog)$$
 
 ## race: the tests under the race detector, which needs cgo and a C compiler
 race:
