@@ -59,13 +59,18 @@ type waiter struct {
 	news     chan struct{} // room for one: there is progress
 }
 
-// attach connects to the holder that the lock file of dir names.
-func attach(dir string, e *store.Endpoint) (*client, error) {
-	conn, err := connect(dir, e, helloPatience)
+// attach connects to the holder that the lock file of dir names. A holder that
+// does not answer is not waited for when ctx ends.
+func attach(ctx context.Context, dir string, e *store.Endpoint) (*client, error) {
+	conn, err := connect(ctx, dir, e, helloPatience)
 	if err != nil {
 		return nil, err
 	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	w, r, err := introduce(conn, e)
+	if !stop() {
+		return nil, errs.Wrap(errs.Canceled, ctx.Err(), "stopped while another process was asked to share the memory")
+	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -76,6 +81,12 @@ func attach(dir string, e *store.Endpoint) (*client, error) {
 	go c.listen(r)
 	return c, nil
 }
+
+// refusal is why a holder lets a process not attach.
+type refusal string
+
+// Error implements error.
+func (r refusal) Error() string { return "refused: " + string(r) }
 
 // introduce says hello and checks who answers.
 func introduce(conn net.Conn, e *store.Endpoint) (w welcome, r *bufio.Reader, err error) {
@@ -104,7 +115,7 @@ func introduce(conn net.Conn, e *store.Endpoint) (w welcome, r *bufio.Reader, er
 	}
 	switch {
 	case w.Refused != "":
-		return w, nil, errors.New("refused: " + w.Refused)
+		return w, nil, refusal(w.Refused)
 	case !sameSecret(w.Instance, e.Instance):
 		return w, nil, errors.New("another process answers than the one that the lock file names")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/errs"
@@ -19,8 +20,8 @@ type failure struct {
 
 func encodeFailure(err error) ([]byte, error) {
 	f := failure{Failure: op.FailureOf(err)}
-	if full := op.FailureWithCause(err).Message; len(full) > len(f.Message) {
-		f.Cause = full[len(f.Message)+len(": "):]
+	if why, ok := strings.CutPrefix(op.FailureWithCause(err).Message, f.Message+": "); ok {
+		f.Cause = why
 	}
 	return json.Marshal(f)
 }

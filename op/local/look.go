@@ -1,6 +1,8 @@
 package local
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 
 	"github.com/loci-memory/loci"
@@ -40,7 +42,7 @@ func Look(dir string) (Holder, bool) {
 		return h, true
 	}
 	h.Protocol = info.Endpoint.Protocol
-	c, err := reach(dir, info)
+	c, err := reach(context.Background(), dir, info)
 	if err == nil {
 		err = c.close()
 	}
@@ -50,7 +52,7 @@ func Look(dir string) (Holder, bool) {
 
 // reach attaches to the holder that the lock file of dir names, which serves
 // others or said why it does not.
-func reach(dir string, info store.LockInfo) (*client, error) {
+func reach(ctx context.Context, dir string, info store.LockInfo) (*client, error) {
 	if err := unequal(info.PID, info.Version, info.Endpoint.Protocol, info.SchemaVersion); err != nil {
 		return nil, err
 	}
@@ -58,7 +60,10 @@ func reach(dir string, info store.LockInfo) (*client, error) {
 		return nil, errs.New(errs.Locked, "%s is in use by process %d, and no other process can attach to it: %s. End it, or choose another folder",
 			dir, info.PID, info.Endpoint.Trouble)
 	}
-	c, err := attach(dir, info.Endpoint)
+	c, err := attach(ctx, dir, info.Endpoint)
+	if why, ok := errors.AsType[refusal](err); ok {
+		return nil, passing{errs.New(errs.Locked, "%s is in use by process %d, which lets this one not attach: %s", dir, info.PID, string(why))}
+	}
 	if err != nil && loci.CodeOf(err) == "" {
 		err = passing{&errs.Error{Code: errs.Locked, Err: err, Message: inUse(dir, info.PID)}}
 	}

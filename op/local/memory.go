@@ -344,7 +344,7 @@ func (m *Memory) try() (*place, error) {
 		}
 		return nil, passing{locked} // it is opening, closing, or serves nobody
 	}
-	c, err := reach(dir, info)
+	c, err := reach(m.base, dir, info)
 	if err != nil && m.dialOnly {
 		// What the lock file says may be left over from a process that has ended.
 		err = unserved(err)
@@ -360,16 +360,16 @@ func inUse(dir string, pid int) string {
 }
 
 // unserved makes of a holder that cannot be reached one that is not there. One
-// whose version is another is there.
+// whose version is another, or that has no room, is there.
 func unserved(err error) error {
 	if _, ok := errors.AsType[passing](err); !ok {
 		return err
 	}
-	var cause error
-	if e, ok := errors.AsType[*errs.Error](err); ok {
-		cause = e.Err
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok || e.Err == nil {
+		return err
 	}
-	return passing{&errs.Error{Code: errs.NotFound, Err: cause, Message: "nobody serves this data directory"}}
+	return passing{&errs.Error{Code: errs.NotFound, Err: e.Err, Message: "nobody serves this data directory"}}
 }
 
 // hold makes this process the one that serves the store.

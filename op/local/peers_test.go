@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +31,7 @@ func endpointOf(t *testing.T, dir string) *store.Endpoint {
 
 func dialRaw(t *testing.T, dir string) net.Conn {
 	t.Helper()
-	conn, err := connect(dir, endpointOf(t, dir), time.Minute)
+	conn, err := connect(t.Context(), dir, endpointOf(t, dir), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,5 +289,70 @@ func TestMoved(t *testing.T) {
 	}
 	if _, err := Dial(t.Context(), dir, nil); !errors.Is(err, loci.ErrNotFound) {
 		t.Error(err)
+	}
+}
+
+// TestManyAttached holds that many processes attach at once, and that one too many
+// is told so and stays able to attach later.
+func TestManyAttached(t *testing.T) {
+	dir := t.TempDir()
+	a := mustOpen(t, dir, quiet())
+	many := make([]*Memory, maxPeers)
+	for i := range many {
+		m, err := Dial(t.Context(), dir, quiet())
+		if err != nil {
+			t.Fatalf("process %d: %v", i, err)
+		}
+		many[i] = m
+		defer m.Close()
+	}
+	var all sync.WaitGroup
+	for _, m := range many {
+		all.Go(func() {
+			if _, err := m.Call(t.Context(), "remember", []byte(`{"text":"The tide table is updated weekly."}`)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	o := quiet()
+	o.Wait = 0
+	for name, open := range map[string]func(context.Context, string, *Options) (*Memory, error){"Open": Open, "Dial": Dial} {
+		_, err := open(t.Context(), dir, o)
+		if !errors.Is(err, loci.ErrLocked) || !strings.Contains(err.Error(), "which is the limit") {
+			t.Errorf("%s: one too many: %v", name, err)
+		}
+	}
+	if err := many[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := mustOpen(t, dir, quiet()) // waits until the holder has seen that one go
+	mustCall(t, b, "health", "")
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHungHolder holds that a holder that takes connections and says nothing is not
+// waited for by somebody who has given up.
+func TestHungHolder(t *testing.T) {
+	dir := t.TempDir()
+	sock, err := listen(dir, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sock.Close()
+	e := sock.endpoint
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		if conn, err := sock.Accept(); err == nil {
+			defer conn.Close()
+			_, _ = conn.Read(make([]byte, 1)) // it has come
+			cancel()
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	}()
+	if _, err := attach(ctx, dir, &e); !errors.Is(err, loci.ErrCanceled) {
+		t.Errorf("a hung holder: %v", err)
 	}
 }

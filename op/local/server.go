@@ -21,7 +21,7 @@ import (
 
 // The limits of a server.
 const (
-	maxPeers      = 128
+	maxPeers      = 256
 	maxPeerCalls  = 128 // of one connection at once
 	framePatience = 30 * time.Second
 	progressEvery = 50 * time.Millisecond

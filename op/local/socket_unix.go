@@ -3,6 +3,7 @@
 package local
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -138,7 +139,7 @@ func ownFolder(folder string) error {
 }
 
 // connect connects to the endpoint that the lock file of dir names.
-func connect(dir string, e *store.Endpoint, patience time.Duration) (net.Conn, error) {
+func connect(ctx context.Context, dir string, e *store.Endpoint, patience time.Duration) (net.Conn, error) {
 	if e.Network != "unix" {
 		return nil, fmt.Errorf("%w: it is on the network %q", errFrame, e.Network)
 	}
@@ -149,5 +150,6 @@ func connect(dir string, e *store.Endpoint, patience time.Duration) (net.Conn, e
 		}
 		path = filepath.Join(dir, path)
 	}
-	return net.DialTimeout("unix", path, patience)
+	d := net.Dialer{Timeout: patience}
+	return d.DialContext(ctx, "unix", path)
 }

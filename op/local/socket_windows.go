@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"time"
@@ -24,10 +25,11 @@ func listen(_, _ string) (*socket, error) {
 }
 
 // connect connects to the endpoint that the lock file of dir names.
-func connect(_ string, e *store.Endpoint, patience time.Duration) (net.Conn, error) {
+func connect(ctx context.Context, _ string, e *store.Endpoint, patience time.Duration) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(e.Address)
 	if err != nil || e.Network != "tcp" || host != "127.0.0.1" {
 		return nil, fmt.Errorf("%w: it is at %q", errFrame, e.Address)
 	}
-	return net.DialTimeout(e.Network, e.Address, patience)
+	d := net.Dialer{Timeout: patience}
+	return d.DialContext(ctx, e.Network, e.Address)
 }
