@@ -56,7 +56,13 @@ var errHeld = errors.New("held")
 // held the error has code locked and names the holder.
 func LockDirectory(dir, version string, now time.Time) (*Lock, error) {
 	path := filepath.Join(dir, LockFile)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	// Whatever else bears the name would be written over, and a link leads to a
+	// file that is none of ours.
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, errs.New(errs.IO, "%s is no regular file, and is left as it is: remove it, or choose another folder", path)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
 			return nil, errs.Wrap(errs.IO, err, "the folder cannot be written: change its permissions or choose another")

@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// noFollow opens the file itself, never one that a link leads to.
+const noFollow = unix.O_NOFOLLOW
+
 // lockFile locks the open file itself, so a second open of the same process
 // finds it held as well.
 func lockFile(f *os.File) error {

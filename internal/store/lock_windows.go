@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// noFollow is nothing here: making a link needs a privilege.
+const noFollow = 0
+
 // lockOffset lies far behind the file's text, which others may then read while
 // the lock is held.
 const lockOffset = 1 << 30

@@ -250,6 +250,38 @@ func TestLock(t *testing.T) {
 	l.Release()
 }
 
+// TestLockIsNoLink checks that what bears the lock file's name and is none is left
+// alone: a folder that came from elsewhere must not have another file written over.
+func TestLockIsNoLink(t *testing.T) {
+	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, LockFile)
+	for _, make := range []func() error{
+		func() error { return os.Symlink(other, path) },
+		func() error { return os.Symlink(filepath.Join(dir, "nowhere"), path) },
+		func() error { return os.Mkdir(path, 0o700) },
+	} {
+		if err := make(); err != nil {
+			t.Skip(err) // a system where links need a privilege
+		}
+		_, err := LockDirectory(dir, "v9", time.Now())
+		if errs.CodeOf(err) != errs.IO || !strings.Contains(err.Error(), "is no regular file") {
+			t.Error(err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := os.ReadFile(other); err != nil || string(text) != "mine" {
+		t.Errorf("the other file holds %q: %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "nowhere")); err == nil {
+		t.Error("a file was made behind a link")
+	}
+}
+
 // TestLogStaysBounded writes under readers that never leave the log alone: one
 // snapshot or the other is always open.
 func TestLogStaysBounded(t *testing.T) {
