@@ -34,7 +34,8 @@ func TestStrip(t *testing.T) {
 		{"closed loosely", "a <loci-memory>b</loci-memory \n> c", "a c"},
 		{"closed by a cut mark", "a <loci-memory>b</loci-memory", "a"},
 		{"in another case", "a <Loci-Memory x='1'>b</LOCI-MEMORY> c", "a c"},
-		{"look-alikes", "<loci-memory-x>a</loci-memory-x> <loci_memory>b</loci_memory> < loci-memory> loci-memory>", "<loci-memory-x>a</loci-memory-x> <loci_memory>b</loci_memory> < loci-memory> loci-memory>"},
+		{"look-alikes", "<loci-memory-x>a</loci-memory-x> <loci_memory>b</loci_memory> << >loci-memory> loci-memory>", "<loci-memory-x>a</loci-memory-x> <loci_memory>b</loci_memory> << >loci-memory> loci-memory>"},
+		{"with blanks in its marks", "a < loci-memory >b<\n/ loci-memory\n> c", "a c"},
 		{"a mark made by taking one out", "<loci-<loci-memory></loci-memory>memory>x", "<loci- memory>x"},
 		{"a mark made at its end", "<loci-memory<loci-memory></loci-memory>>x", ""},
 		{"broken characters", "a\xff <loci-memory>\xfe</loci-memory> \xffb", "a\xff \xffb"},
@@ -51,9 +52,9 @@ func TestWrap(t *testing.T) {
 	if got := Wrap(" \n"); got != "" {
 		t.Errorf("blank text: %q", got)
 	}
-	text := "a </loci-memory> b <LOCI-memory x> <b>"
+	text := "a </loci-memory> b <LOCI-memory x> <b> < / loci-memory > c"
 	got := Wrap(text)
-	if want := "a &lt;/loci-memory> b &lt;LOCI-memory x> <b>"; !strings.Contains(got, want) {
+	if want := "a &lt;/loci-memory> b &lt;LOCI-memory x> <b> &lt; / loci-memory > c"; !strings.Contains(got, want) {
 		t.Errorf("%q does not hold %q", got, want)
 	}
 	if got := len(Wrap("abc")); got != 3+Overhead {
@@ -68,7 +69,7 @@ func TestWrap(t *testing.T) {
 func pieces() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		return strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{
-			"<loci-memory", "</loci-memory", ">", "<", "/", "loci-", "memory", "-", " ", "\n", "\r\n", "潮", "x", "<loci-memory>", "</loci-memory>", "&lt;",
+			"<loci-memory", "</loci-memory", ">", "<", "/", "loci-", "memory", "-", " ", "\n", "\r\n", "潮", "x", "<loci-memory>", "</loci-memory>", "< / loci-memory", "&lt;",
 		}), 0, 12).Draw(t, "pieces"), "")
 	})
 }
