@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,14 @@ Events: ` + strings.Join(hookEvents(), ", ") + `.`,
 			return nil
 		},
 	}
+	// A wrong flag has the exit code by which clients refuse what the user typed.
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if slices.Contains(a.deps.Args, "--strict") {
+			return usageError{err, cmd.CommandPath()}
+		}
+		_, werr := fmt.Fprintf(a.deps.Stderr, "loci hook: %s\n", err)
+		return werr
+	})
 	fs := cmd.Flags()
 	fs.StringVar(&f.client, "client", "claude", "the `client` that runs it")
 	fs.BoolVar(&f.strict, "strict", false, "end with an exit code when something goes wrong")

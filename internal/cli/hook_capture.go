@@ -61,30 +61,59 @@ func (h *hooking) capture(ctx context.Context) error {
 	if err != nil || len(text) == 0 {
 		return err
 	}
-	var batch []op.CapturedMessage
-	size := 0
-	limits := chatlog.Limits{Thread: h.in.Session, MaxMessageBytes: loci.MaxTextBytes, CutLong: true}
-	_, readErr := chatlog.Read(bytes.NewReader(text), chatlog.ClaudeCode, limits, func(m chatlog.Message) error {
-		if m.ID == "" {
-			return nil // it could not be known again
+	messages, readErr := transcriptMessages(text, h.in.Session)
+	for first, size := 0, 0; first < len(messages); {
+		last := first
+		for size = 0; last < len(messages) && last-first < captureMessages && size < captureBytes; last++ {
+			size += len(messages[last].Text)
 		}
-		c := op.CapturedMessage{ID: m.ID, Role: m.Role, Text: m.Text}
-		if m.At != 0 {
-			c.AtUS = &m.At
+		if err := h.keep(ctx, messages[first:last]...); err != nil {
+			return err
 		}
-		batch, size = append(batch, c), size+len(m.Text)
-		if len(batch) < captureMessages && size < captureBytes {
-			return nil
-		}
-		err := h.keep(ctx, batch...)
-		batch, size = nil, 0
-		return err
-	})
-	// What was read before a line that is broken is kept.
-	if err := h.keep(ctx, batch...); err != nil {
-		return err
+		first = last
 	}
 	return readErr
+}
+
+// transcriptMessages are the messages of a transcript. A line that is broken, as a
+// client leaves it that was killed while it wrote, stays where it is for ever: it is
+// left out, and what stands behind it is read all the same. The error says so.
+func transcriptMessages(text []byte, session string) ([]op.CapturedMessage, error) {
+	limits := chatlog.Limits{Thread: session, MaxMessageBytes: loci.MaxTextBytes, CutLong: true}
+	read := func(text []byte) (messages []op.CapturedMessage, err error) {
+		_, err = chatlog.Read(bytes.NewReader(text), chatlog.ClaudeCode, limits, func(m chatlog.Message) error {
+			if m.ID == "" {
+				return nil // it could not be known again
+			}
+			c := op.CapturedMessage{ID: m.ID, Role: m.Role, Text: m.Text}
+			if m.At != 0 {
+				c.AtUS = &m.At
+			}
+			messages = append(messages, c)
+			return nil
+		})
+		return messages, err
+	}
+	messages, err := read(text)
+	if err == nil {
+		return messages, nil
+	}
+	var sound []byte
+	broken := 0
+	for line := range bytes.Lines(text) {
+		if _, err := read(line); err != nil {
+			broken++
+			continue
+		}
+		sound = append(sound, line...)
+	}
+	if broken == 0 {
+		return messages, err // no line of it is to blame
+	}
+	if messages, err = read(sound); err != nil {
+		return messages, err
+	}
+	return messages, errs.Invalid("transcript_path", "the rest is kept, but lines that are no messages were left out: %d", broken)
 }
 
 // said is a message of a client that tells what was said and writes no file that is
@@ -169,7 +198,7 @@ func transcriptTail(path, known string) (text []byte, err error) {
 	}
 	from := info.Size()
 	for from > 0 && len(text) < transcriptLimit {
-		step := min(from, transcriptStep)
+		step := min(from, max(transcriptStep, int64(len(text)))) // more each time, so that little is copied
 		from -= step
 		more := make([]byte, step, int(step)+len(text))
 		if _, err := f.ReadAt(more, from); err != nil && !errors.Is(err, io.EOF) {

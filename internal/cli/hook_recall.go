@@ -95,7 +95,7 @@ func (h *hooking) find(ctx context.Context, text string, budget int) ([]string, 
 	for i := range found.Hits {
 		hit := &found.Hits[i]
 		// The session knows by itself what was said in it.
-		if !hit.near(h.flags.minScore, vectors) || h.in.Session != "" && hit.Record.Thread == h.in.Session {
+		if !hit.near(h.flags.minScore, vectors) || h.in.Session != "" && hit.Record.Thread == threadOf(h.in.Session) {
 			continue
 		}
 		line := "- " + hit.text()

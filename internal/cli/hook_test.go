@@ -117,8 +117,14 @@ func TestHookCapture(t *testing.T) {
 	if kept := w.episodes(); len(kept) != 5 || kept[4] != "新的问题" {
 		t.Errorf("kept %q", kept)
 	}
+	// A line that a client left half-written stays in the file for ever.
+	w.write(path, one+`{"type":"user","message":{"role":"us`+two+said(7, "user", "Which lamp?")+"[]\n"+said(8, "assistant", "The red one."))
+	got := w.hook("stop", map[string]any{"transcript_path": path})
+	if kept := w.episodes(); got.code != 0 || !strings.Contains(got.stderr, "left out: 2") || len(kept) != 7 || kept[6] != "The red one." {
+		t.Errorf("broken lines: %+v, kept %q", got, kept)
+	}
 	w.write(path, "")
-	if got := w.hook("pre-compact", map[string]any{"transcript_path": path}, "--strict"); got.code != 0 || len(w.episodes()) != 5 {
+	if got := w.hook("pre-compact", map[string]any{"transcript_path": path}, "--strict"); got.code != 0 || len(w.episodes()) != 7 {
 		t.Errorf("cut: %+v", got)
 	}
 }
@@ -236,6 +242,7 @@ func TestHookNeverStopsAClient(t *testing.T) {
 		{"a relative path", `{"session_id":"s","transcript_path":"../x.jsonl"}`, []string{"stop"}, op.ExitUsage},
 		{"another file", fmt.Sprintf(`{"session_id":"s","transcript_path":%q}`, secret), []string{"stop"}, op.ExitUsage},
 		{"a device", `{"session_id":"s","transcript_path":"/dev/zero"}`, []string{"stop"}, op.ExitUsage},
+		{"a wrong flag", "{}", []string{"prompt", "--within", "soon"}, op.ExitUsage},
 		{"wrong types", `{"session_id":7}`, []string{"prompt"}, op.ExitUsage},
 		{"a broken configuration", "{}", []string{"prompt", "--config", secret}, op.ExitUsage},
 		{"a data directory that is a file", `{"prompt":"tide table"}`, []string{"prompt", "--data", secret}, op.ExitFailed},
