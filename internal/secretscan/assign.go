@@ -16,7 +16,11 @@ type word struct {
 // words are in lower case; case does not matter where they are looked for.
 func words() []word {
 	return []word{
-		{"password", true}, {"passwd", true}, {"passphrase", true}, {"pwd", true}, {"密码", true}, {"口令", true},
+		{"password", true}, {"passwd", true}, {"passphrase", true}, {"pwd", true}, {"passcode", true}, {"passwort", true}, {"密码", true}, {"口令", true},
+		// A pass alone may be that of a filter or over a mountain.
+		{"db_pass", true}, {"database_pass", true}, {"mysql_pass", true}, {"postgres_pass", true}, {"pg_pass", true}, {"redis_pass", true},
+		{"smtp_pass", true}, {"mail_pass", true}, {"email_pass", true}, {"ftp_pass", true}, {"ssh_pass", true}, {"http_pass", true},
+		{"auth_pass", true}, {"user_pass", true}, {"root_pass", true}, {"admin_pass", true},
 		{"secret", false}, {"token", false}, {"credential", false}, {"密钥", false}, {"秘钥", false}, {"令牌", false},
 		{"api_key", false}, {"api-key", false}, {"apikey", false}, {"api key", false}, {"app_key", false}, {"appkey", false},
 		{"access_key", false}, {"access-key", false}, {"accesskey", false}, {"access key", false}, {"auth_key", false}, {"authkey", false},
@@ -41,7 +45,7 @@ func (c *scanner) assignment(t *triggerTable, w *word, i int) (Hit, bool) {
 	if !ofName(c.s[suffix:at], w.password) {
 		return Hit{}, false
 	}
-	at, prose, ok := c.separator(at, w.password)
+	at, prose, ok := c.separator(at, w.password, c.option(i))
 	if !ok || at >= len(c.s) {
 		return Hit{}, false
 	}
@@ -87,9 +91,22 @@ func harmless(suffix string) bool {
 	return false
 }
 
+// option says that the word at i is the name of an option of a command line, after
+// whose name a blank is enough.
+func (c *scanner) option(i int) bool {
+	for from := i; i > 0 && from-i < maxSuffix; i-- {
+		if b := c.s[i-1]; b == '-' && i > 1 && c.s[i-2] == '-' {
+			return i == 2 || c.s[i-3] <= ' '
+		} else if !word64.has(b) {
+			return false
+		}
+	}
+	return false
+}
+
 // separator skips what stands between a name and its value; prose says that it
-// is a verb.
-func (c *scanner) separator(i int, verbs bool) (at int, prose, ok bool) {
+// is a verb. A verb is enough where verbs is true, a blank where option is.
+func (c *scanner) separator(i int, verbs, option bool) (at int, prose, ok bool) {
 	i = skipQuotes(c.s, i)
 	if i < len(c.s) && c.s[i] == ']' { // config["password"]
 		i++
@@ -99,6 +116,9 @@ func (c *scanner) separator(i int, verbs bool) (at int, prose, ok bool) {
 		if strings.HasPrefix(c.s[i:], sep) {
 			return skipBlanks(c.s, skipStars(c.s, i+len(sep))), false, true
 		}
+	}
+	if option && c.s[i-1] == ' ' {
+		return i, false, true
 	}
 	if !verbs {
 		return 0, false, false

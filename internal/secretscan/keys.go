@@ -33,6 +33,7 @@ func keyRules() []keyRule {
 	add("planetscale-token", dotted, 32, 0, mixed, "pscale_tkn_", "pscale_pw_", "pscale_oauth_")
 	add("supabase-token", alnum, 40, 0, varied, "sbp_")
 	add("supabase-token", underscore, 20, 0, mixed, "sb_secret_")
+	add("loci-token", word64, 43, 43, varied, "loci_") // our own
 	// Where code lies.
 	add("github-token", alnum, 36, 255, varied, "ghp_", "gho_", "ghu_", "ghs_", "ghr_")
 	add("github-token", underscore, 60, 255, varied, "github_pat_")

@@ -85,6 +85,13 @@ func secrets() []made {
 	add("password", "s3cr"+"et,pw", "pwd=", ";host=x")
 	add("password", "hunter"+"2", "The password is ", ". Keep it")
 	add("password", "hunter"+"2x", "**Password:** ", "\n")
+	add("password", "p@ssW"+"0rd99", "DB_PASS='", "'")
+	add("password", "Xk9$"+"mmQ2pl", "Passwort: ", "\n")
+	add("password", "hunter"+"2X9!", "mysql --password ", " -h db")
+	add("password", "hunter"+"2X9!", "x --db-password ", "")
+	add("password", "S3cr3t"+"Passw0rd", "curl -u admin:", " https://example.com")
+	add("password", "S3cr3t"+"Passw0rd", "curl --user 'ad.min:", "' https://example.com")
+	add("secret", tail(40, hexes, 34), "run --api-key ", " now")
 	add("secret", tail(40, hexes, 29), "api_key = '", "'")
 	add("secret", tail(32, anyCase, 30), "https://example.com/x?access_token=", "&page=2")
 	add("secret", tail(32, anyCase, 31), "客户端密钥：", "，请保管")
@@ -144,6 +151,8 @@ func TestNearMisses(t *testing.T) {
 		"", "a", "password", "password:", "password: \n", "The password is required.", "the password is wrong", "password: string", "密码是必填项",
 		"Passwords must be 8 characters long", "password_reset_url=https://example.com/a1b2c3", "password: ${DB_PASSWORD1}", "password=$DB_PASS1",
 		"password = getpass.getpass('v2')", "password: [redacted: password]", "password: <your password 1>", "pwd: /srv/user1/x", "password=$db_pass_1",
+		"use --password to give it", "give --password-file a1b2c3d4", "a --password $DB_PASS1", "password hunter was here", "docker run -u 1000:1000 x", "chown -u root:staff1 x",
+		"bypass: v2beta1x", "high_pass: 12000Hz", "compass: N42E17x",
 		"password1", "passwordless: v2beta1", "PASSWORD=" + strings.Repeat("*", 12), "the password is two-factor2", "password: xxxxxx1",
 		"token: 4096", "max_tokens=128000", "tokenizer: cl100k_base_version_2_of_it", "a token of esteem: gratitude1", "token_type: Bearer", "token_count: 123456789012345678",
 		"secretary: Mr.A1b2C3d4E5f6G7h8", "secret: my_favourite_place_by_the_sea_2", "api_key: your_api_key_goes_here_1a2B3c", "api_key_id: " + uuid,
@@ -224,7 +233,7 @@ func TestManyTriggers(t *testing.T) {
 	for _, piece := range []string{
 		"-----BEGIN " + "PRIVATE KEY-----", "PuTTY-User-Key-File-", "PuTTY-User-Key-File-Private-" + "Lines:", "eyJ", "eyJ.", "sk-", "sk-ant-", "ghp_", "://a:", "://a:@", "token=", "token:", "密码是",
 		"Bearer ", "bearer a/", "Authorization: Basic ", ":AA", "1:AA", ".atlasv1.", "4111 ", "4", "41-", "AKIA" + strings.Repeat("A", 16), "hooks.slack.com/", "discord.com/api/webhooks/1/",
-		"password=\\\"", "a", "AKIA" + tail(16, capital, 1) + " ",
+		"password=\\\"", " -u ", " -u a:", "--password ", "--", "a", "AKIA" + tail(16, capital, 1) + " ",
 	} {
 		text := strings.Repeat(piece, 1<<20/len(piece))
 		(&Redactor{}).Text(text)

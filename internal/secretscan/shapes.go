@@ -18,6 +18,8 @@ func shapes() []shape {
 		{"bearer-token", "bearer ", bearer},
 		{"authorization-header", "authorization", authorization},
 		{"url-password", "://", urlPassword},
+		{"password", " -u ", userOption},
+		{"password", " --user ", userOption},
 		{"telegram-token", ":AA", telegram},
 		{"terraform-token", ".atlasv1.", terraform},
 		{"slack-webhook", "hooks.slack.com/", slackWebhook},
@@ -83,6 +85,20 @@ func puttyKey(c *scanner, i int) (start, end int, ok bool) {
 		return i, c.run(alnum, skipBlanks(c.s, mac+len("Private-MAC:"))), true
 	}
 	return i, c.keyLines(lines + len("Private-Lines:")), true
+}
+
+// userOption takes the password of -u NAME:PASSWORD, as curl has it. A short one
+// may be a group of users, which other programs have there.
+func userOption(c *scanner, i int) (start, end int, ok bool) {
+	from := i + strings.IndexByte(c.s[i+1:], ' ') + 2
+	from = skipQuotes(c.s, from)
+	name := c.run(dotted, from)
+	if name == from || name >= len(c.s) || c.s[name] != ':' {
+		return 0, 0, false
+	}
+	start = name + 1
+	end = c.value(start, false)
+	return start, end, end-start >= 8 && madeUp(c.s[start:min(end, start+looked)])
 }
 
 // landmark is a piece of text that is looked for ahead.
