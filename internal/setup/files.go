@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/loci-memory/loci/internal/secretscan"
 )
 
 // maxFile is how large a configuration may be, in bytes.
@@ -98,7 +100,8 @@ func plan(path string, edits []edit, project bool) (*Change, error) {
 	}
 	ch.Gone = ch.Exists && ch.after == nil
 	if ch.Changed = ch.Gone || !bytes.Equal(ch.before, ch.after); ch.Changed {
-		ch.Diff = udiff.Unified(path, path, string(ch.before), string(ch.after))
+		// Keys of other servers stand in such files, and a screen may be seen or kept.
+		ch.Diff = (&secretscan.Redactor{}).Lines(udiff.Unified(path, path, string(ch.before), string(ch.after)))
 	}
 	return ch, nil
 }

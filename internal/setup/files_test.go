@@ -120,6 +120,28 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// TestDiffHoldsNoSecrets checks that other servers' keys, which stand beside what
+// changes, are not shown; the file keeps them.
+func TestDiffHoldsNoSecrets(t *testing.T) {
+	home := t.TempDir()
+	path := filepath.Join(home, ".cursor", "mcp.json")
+	key := "ghp_" + strings.Repeat("a1B2", 9)
+	before := `{"mcpServers":{"forge":{"command":"forge","env":{"FORGE_TOKEN":"` + key + `"}}}}`
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	diff := apply(t, "cursor", request(home))[0].Diff
+	if strings.Contains(diff, key) || !strings.Contains(diff, `"FORGE_TOKEN":"[redacted: `) {
+		t.Errorf("the difference is shown as\n%s", diff)
+	}
+	if raw, err := os.ReadFile(path); err != nil || !strings.Contains(string(raw), key) {
+		t.Errorf("the file is %s, %v", raw, err)
+	}
+}
+
 // TestBadDays: nothing is written where something is not as it should be.
 func TestBadDays(t *testing.T) {
 	cursor, _ := Lookup("cursor")
