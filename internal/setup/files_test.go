@@ -125,7 +125,7 @@ func TestApply(t *testing.T) {
 func TestDiffHoldsNoSecrets(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, ".cursor", "mcp.json")
-	key := "ghp_" + strings.Repeat("a1B2", 9)
+	key := "ghp_" + "aB3dE6gH9jK2mN5pQ8" + "sT1vW4xY7zA0cF3hJ6"
 	before := `{"mcpServers":{"forge":{"command":"forge","env":{"FORGE_TOKEN":"` + key + `"}}}}`
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
