@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/loci-memory/loci/internal/errs"
@@ -134,4 +135,47 @@ func TestLateMemory(t *testing.T) {
 	if err := newLateMemory(t.Context(), nil).Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestMCPModels holds that the first search of a server has its vectors, and that a
+// command that is attached to one without an embedder says whose matter that is.
+func TestMCPModels(t *testing.T) {
+	s := sea{t: t, dir: t.TempDir(), deps: with(seaModel{})}
+	s.run(0, "remember", "The tide table is updated weekly.")
+	serve := func(embedder string, do func(MCPConfig) error) {
+		t.Helper()
+		deps := Deps{
+			Args: []string{"--data", s.dir, "--embedder", embedder, "mcp"}, Stderr: io.Discard, Stdout: io.Discard,
+			LookupEnv: func(string) (string, bool) { return "", false },
+			HomeDir:   func() (string, error) { return t.TempDir(), nil },
+			Extra: []func(*App) *cobra.Command{func(a *App) *cobra.Command {
+				return a.MCPCommand(func(_ context.Context, cfg MCPConfig, _ io.Reader, _ io.Writer) error { return do(cfg) })
+			}},
+		}
+		s.deps(&deps)
+		if code := Run(t.Context(), deps); code != 0 {
+			t.Errorf("exit %d", code)
+		}
+	}
+	var first string
+	for range 3 { // a machine may be too busy to bind a model in time
+		serve("builtin", func(cfg MCPConfig) error {
+			out, err := cfg.Caller.Call(t.Context(), "recall", []byte(`{"query":"船"}`))
+			first = string(out)
+			return err
+		})
+		if strings.Contains(first, "tide") {
+			break
+		}
+	}
+	if !strings.Contains(first, "tide") || !strings.Contains(first, `"degraded":[]`) {
+		t.Errorf("the first search gave %s", first)
+	}
+	serve("none", func(cfg MCPConfig) error {
+		if _, err := cfg.Caller.Call(t.Context(), "health", nil); err != nil {
+			return err
+		}
+		contains(t, s.run(2, "embeddings", "sync").stderr, "the process that holds the memory has none for this")
+		return nil
+	})
 }

@@ -46,8 +46,9 @@ const (
 	settleTime     = time.Second     // for the vectors of what was written
 	settleFew      = 64              // records that a write makes up for
 	settleBatch    = 16
-	syncBatch      = 64               // records between two signs of progress
-	retryEvery     = 30 * time.Second // for a process that stays
+	syncBatch      = 64                     // records between two signs of progress
+	retryEvery     = 30 * time.Second       // for a process that stays
+	bindPatience   = 500 * time.Millisecond // of the first call of one that stays
 )
 
 func (a *App) checkEmbedder(v string) error {
@@ -451,7 +452,8 @@ func namespaceOf(raw json.RawMessage) (string, error) {
 }
 
 // keepModels binds the models for a process that stays, in the background and
-// again until that works. stop ends it.
+// again until that works. stop ends it. A model of the program's own is there in a
+// moment, which is waited for, so that the first search has its vectors.
 func (a *App) keepModels(ctx context.Context, db *loci.DB) (stop func() error, err error) {
 	m, err := a.openModel(true)
 	if err != nil {
@@ -464,9 +466,18 @@ func (a *App) keepModels(ctx context.Context, db *loci.DB) (stop func() error, e
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	if m != nil {
+		tried := make(chan struct{})
+		once := sync.OnceFunc(func() { close(tried) })
+		defer func() {
+			select {
+			case <-tried:
+			case <-time.After(bindPatience):
+			}
+		}()
 		work.Go(func() {
 			for {
 				err := m.Bind(ctx, db)
+				once()
 				if err == nil || ctx.Err() != nil {
 					return
 				}

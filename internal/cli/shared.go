@@ -96,7 +96,13 @@ func (m *memory) run(ctx context.Context, a *App, o *op.Operation, raw json.RawM
 		defer p.Close()
 		ctx = op.WithProgress(ctx, p.Update)
 	}
-	return m.Call(ctx, o.Name, raw)
+	out, err := m.Call(ctx, o.Name, raw)
+	if e, ok := errors.AsType[*errs.Error](err); ok && o.Name == "embeddings.sync" && e.Field == "space" && m.h.Load() == nil {
+		// Models are the holder's affair, and it has none for this space.
+		return nil, errs.WithOp(o.Name, errs.Invalid("embedder",
+			"the process that holds the memory has none for this: loci doctor names it; end it, or start it with another --embedder"))
+	}
+	return out, err
 }
 
 // settle gives vectors to what was written, by this process or by others that

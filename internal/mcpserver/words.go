@@ -147,7 +147,7 @@ func degradedWords(code loci.Degrade) string {
 	case loci.DegradeVectorNotReady:
 		return "vectors missing: found by words only."
 	case loci.DegradeNoSpace:
-		return "there are no vectors yet: found by words only."
+		return "no embedding model of the stored vectors is at work: found by words only."
 	case loci.DegradeRerankFailed:
 		return "the reranker failed: the order is the search's own."
 	case loci.DegradeTextIndexUnavailable:
