@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/loci-memory/loci/internal/errs"
@@ -82,6 +83,13 @@ func (f *noteFolder) resolve(path string) (rel string, err error) {
 		}
 		if err := note.CheckRel(lexical); err != nil {
 			return "", err
+		}
+		// Nor is what lies behind a link that leads there. That it does is the only thing
+		// the root says of itself, and not in the system's words.
+		if _, err := f.root.Stat(filepath.FromSlash(lexical)); err != nil {
+			if _, system := errors.AsType[syscall.Errno](err); !system {
+				return "", outsideRoot()
+			}
 		}
 		return "", unreadable(err)
 	}

@@ -119,7 +119,7 @@ const (
 // importing the file again completes it.
 func (s *EpisodicMemory) Import(ctx context.Context, req ImportRequest) (*loci.Receipt[ImportReport], error) {
 	op := s.name(importCall)
-	f, size, err := openConversations(req.Path)
+	f, size, err := openRegular(req.Path, errs.IO)
 	if err != nil {
 		return nil, errs.WithOp(op, err)
 	}
@@ -134,9 +134,10 @@ func (s *EpisodicMemory) ImportFrom(ctx context.Context, r io.Reader, req Import
 
 const importCall = "import"
 
-// openConversations opens a regular file. It looks before it opens, since opening
-// something else may wait for ever, and again once it is open.
-func openConversations(path string) (*os.File, int64, error) {
+// openRegular opens a regular file to be read. It looks before it opens, since opening
+// something else may wait for ever, and again once it is open. missing is the code for
+// a file that is not there.
+func openRegular(path string, missing errs.Code) (*os.File, int64, error) {
 	switch {
 	case path == "":
 		return nil, 0, errs.Invalid("path", "is required")
@@ -161,7 +162,7 @@ func openConversations(path string) (*os.File, int64, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, &errs.Error{Code: errs.IO, Field: "path", Message: "there is no such file"}
+		return nil, 0, &errs.Error{Code: missing, Field: "path", Message: "there is no such file"}
 	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err // without the path, which the caller knows

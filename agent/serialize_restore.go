@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/internal/agentfile"
@@ -61,26 +60,18 @@ func (s *points) Deserialize(ctx context.Context, r io.Reader) (*loci.Receipt[Re
 	return out, errs.WithOp(op, err)
 }
 
-// DeserializeFrom is Deserialize from a file.
+// DeserializeFrom is Deserialize from a regular file; a pipe or a device is
+// ErrValidation.
 func (s *points) DeserializeFrom(ctx context.Context, req FileRequest) (*loci.Receipt[Restored], error) {
 	op := s.name("deserialize")
 	if err := req.check(); err != nil {
 		return nil, errs.WithOp(op, err)
 	}
-	f, err := os.Open(req.Path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, errs.WithOp(op, &errs.Error{Code: errs.NotFound, Field: "path", Message: "names a file that is not there"})
-	}
+	f, _, err := openRegular(req.Path, errs.NotFound)
 	if err != nil {
-		return nil, errs.WithOp(op, errs.Wrap(errs.IO, err, "the file could not be opened"))
+		return nil, errs.WithOp(op, err)
 	}
 	defer f.Close()
-	switch st, err := f.Stat(); {
-	case err == nil && st.IsDir():
-		return nil, errs.WithOp(op, errs.Invalid("path", "must name a file, not a folder"))
-	case err != nil || !st.Mode().IsRegular():
-		return s.Deserialize(ctx, f) // it cannot be read twice
-	}
 	out, err := s.m.replacing(ctx, op, func(work context.Context) (*loci.Receipt[Restored], error) {
 		want, err := s.expect(work)
 		if err != nil {

@@ -113,7 +113,7 @@ type EpisodesImportInput struct {
 // found out. A message is known again, so the same file changes nothing and a newer export adds what is new.
 // The file is written in many transactions: what fails on the way leaves what was done, and the file brought
 // in again completes it. Vectors are made in the background. The memory is made if it is not there. Paths are
-// those of the machine that holds the store.
+// absolute, and those of the machine that holds the store.
 //
 // It may take minutes, see WithProgress.
 //
@@ -557,8 +557,8 @@ type EpisodesSerializeInput struct {
 
 // Serialize: Write all live episodes of a memory to a new file. With their vectors, expiry, history and
 // relations, as they are at one moment. A file that exists is refused and stays as it is. The format is open
-// and checksummed; episodes.deserialize reads it, in this store or another one. Paths are those of the
-// machine that holds the store.
+// and checksummed; episodes.deserialize reads it, in this store or another one. Paths are absolute, and those
+// of the machine that holds the store.
 //
 // It may take minutes, see WithProgress.
 //
@@ -588,7 +588,7 @@ type EpisodesDeserializeInput struct {
 // Deserialize: Replace all episodes of a memory by those of a file. The file is one that episodes.serialize
 // wrote. It is checked first; one that is damaged, of another dimension or of a newer version changes
 // nothing. Others see all of the old or all of the new. What has expired since is left out. The memory is
-// made if it is not there. Paths are those of the machine that holds the store.
+// made if it is not there. Paths are absolute, and those of the machine that holds the store.
 //
 // It may take minutes, see WithProgress.
 //

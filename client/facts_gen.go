@@ -516,8 +516,8 @@ type FactsSerializeInput struct {
 
 // Serialize: Write all live facts of a memory to a new file. With their vectors, expiry, history and
 // relations, as they are at one moment. A file that exists is refused and stays as it is. The format is open
-// and checksummed; facts.deserialize reads it, in this store or another one. Paths are those of the machine
-// that holds the store.
+// and checksummed; facts.deserialize reads it, in this store or another one. Paths are absolute, and those of
+// the machine that holds the store.
 //
 // It may take minutes, see WithProgress.
 //
@@ -547,7 +547,7 @@ type FactsDeserializeInput struct {
 // Deserialize: Replace all facts of a memory by those of a file. The file is one that facts.serialize wrote.
 // It is checked first; one that is damaged, of another dimension or of a newer version changes nothing.
 // Others see all of the old or all of the new. What has expired since is left out. The memory is made if it
-// is not there. Paths are those of the machine that holds the store.
+// is not there. Paths are absolute, and those of the machine that holds the store.
 //
 // It may take minutes, see WithProgress.
 //

@@ -16,9 +16,9 @@ type NotesSetRootInput struct {
 }
 
 // SetRoot: Register the folder that a namespace's notes lie under. The folder must exist. Notes keep their
-// relative paths when another is set later. Paths are those of the machine that holds the store. Whoever may
-// call this can have every text file under any folder read into the store: it belongs to those who administer
-// it.
+// relative paths when another is set later. Paths are absolute, and those of the machine that holds the
+// store. Whoever may call this can have every text file under any folder read into the store: it belongs to
+// those who administer it.
 //
 // It needs a token with admin.
 func (g Notes) SetRoot(ctx context.Context, in NotesSetRootInput) (*Receipt[string], error) {

@@ -418,8 +418,8 @@ type ProceduresSerializeInput struct {
 
 // Serialize: Write all live procedures of a memory to a new file. With their vectors, expiry, history and
 // relations, as they are at one moment. A file that exists is refused and stays as it is. The format is open
-// and checksummed; procedures.deserialize reads it, in this store or another one. Paths are those of the
-// machine that holds the store.
+// and checksummed; procedures.deserialize reads it, in this store or another one. Paths are absolute, and
+// those of the machine that holds the store.
 //
 // It may take minutes, see WithProgress.
 //
@@ -449,7 +449,7 @@ type ProceduresDeserializeInput struct {
 // Deserialize: Replace all procedures of a memory by those of a file. The file is one that
 // procedures.serialize wrote. It is checked first; one that is damaged, of another dimension or of a newer
 // version changes nothing. Others see all of the old or all of the new. What has expired since is left out.
-// The memory is made if it is not there. Paths are those of the machine that holds the store.
+// The memory is made if it is not there. Paths are absolute, and those of the machine that holds the store.
 //
 // It may take minutes, see WithProgress.
 //

@@ -311,7 +311,7 @@ type ImportFromInput struct {
 // imported before is known again, so the same import changes nothing, one that was ended half-way is
 // completed by another, and a newer export adds what is new. Nothing that is there is taken away or
 // overwritten, except for the text of a memory that changed at its source and not here. With dry_run nothing
-// is written and the answer is the same. Paths are those of the machine that holds the store.
+// is written and the answer is the same. Paths are absolute, and those of the machine that holds the store.
 //
 // It may take minutes, see WithProgress.
 //
@@ -376,8 +376,8 @@ type BackupInput struct {
 }
 
 // Backup: Copy everything that is stored to a new file. The copy is the store at one moment; reads and writes
-// go on meanwhile. A file that exists is refused and stays as it is. On a server the file is one of the
-// server's machine. A backup becomes a store again with: loci restore.
+// go on meanwhile. A file that exists is refused and stays as it is. A backup becomes a store again with loci
+// restore. Paths are absolute, and those of the machine that holds the store.
 //
 // It may take minutes, see WithProgress.
 //
@@ -394,8 +394,8 @@ type EraseInput struct {
 	// every_scope looks in all scopes of the namespace. filter.Scopes must be absent then.
 	EveryScope bool `json:"every_scope,omitempty"`
 	// subject is a person or a thing: the name of entities, an alias of theirs, or the id of one. They go with
-	// every relation and event that they stand in.
-	Subject string `json:"subject,omitempty"`
+	// every relation and event that they stand in. absent picks by no subject; an empty one is refused.
+	Subject *string `json:"subject,omitempty"`
 	// ids are records, at most 10000. A chunk goes with its whole note, since a note without it would not be the
 	// file.
 	IDs []ID `json:"ids,omitzero"`

@@ -45,7 +45,7 @@ func episodeOps() []*Operation {
 			Name:    "episodes.import",
 			Summary: "Bring in a file of conversations, each message as an episode",
 			Description: "Formats: jsonl, chatgpt and claude (conversations.json of their exports), and claude-code (a session file of Claude Code); left out, it is found out. A message is known again, so the same file changes nothing and a newer export adds what is new. " +
-				"The file is written in many transactions: what fails on the way leaves what was done, and the file brought in again completes it. Vectors are made in the background. The memory is made if it is not there." + whosePaths,
+				"The file is written in many transactions: what fails on the way leaves what was done, and the file brought in again completes it. Vectors are made in the background. The memory is made if it is not there." + absolutePaths,
 			Positional: []string{"path"},
 			LocalPaths: []string{"path"},
 			Idempotent: true, LongRunning: true,

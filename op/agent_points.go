@@ -177,7 +177,7 @@ func (k pointKind) ops(ttl ...string) []*Operation {
 			Name:    k.group + ".serialize",
 			Summary: "Write all live " + k.group + " of a memory to a new file",
 			Description: "With their vectors, expiry, history and relations, as they are at one moment. A file that exists is refused and stays as it is. The format is open and checksummed; " +
-				k.group + ".deserialize reads it, in this store or another one." + whosePaths,
+				k.group + ".deserialize reads it, in this store or another one." + absolutePaths,
 			Positional:  []string{"path"},
 			LocalPaths:  []string{"path"},
 			LongRunning: true,
@@ -197,7 +197,7 @@ func (k pointKind) ops(ttl ...string) []*Operation {
 			Name:    k.group + ".deserialize",
 			Summary: "Replace all " + k.group + " of a memory by those of a file",
 			Description: "The file is one that " + k.group + ".serialize wrote. It is checked first; one that is damaged, of another dimension or of a newer version changes nothing. Others see all of the old or all of the new. " +
-				"What has expired since is left out. The memory is made if it is not there." + whosePaths,
+				"What has expired since is left out. The memory is made if it is not there." + absolutePaths,
 			Positional: []string{"path"},
 			LocalPaths: []string{"path"},
 			Idempotent: true, Destructive: true, LongRunning: true,

@@ -88,7 +88,7 @@ func importOps() []*Operation {
 			Summary: "Bring in what another memory keeps",
 			Description: "The whole source is read and checked first. What cannot be carried over is left out and listed with its place and the reason; all else is written in batches. " +
 				"What was imported before is known again, so the same import changes nothing, one that was ended half-way is completed by another, and a newer export adds what is new. " +
-				"Nothing that is there is taken away or overwritten, except for the text of a memory that changed at its source and not here. With dry_run nothing is written and the answer is the same." + whosePaths,
+				"Nothing that is there is taken away or overwritten, except for the text of a memory that changed at its source and not here. With dry_run nothing is written and the answer is the same." + absolutePaths,
 			Positional: []string{"from", "path"},
 			LocalPaths: []string{"path"},
 			Idempotent: true, LongRunning: true, Admin: true,

@@ -40,14 +40,17 @@ type CutTextResult struct {
 }
 
 // whosePaths is what callers must know who name files to a store elsewhere.
-const whosePaths = " Paths are those of the machine that holds the store."
+const (
+	whosePaths    = " Paths are those of the machine that holds the store."
+	absolutePaths = " Paths are absolute, and those of the machine that holds the store."
+)
 
 func noteOps() []*Operation {
 	return []*Operation{
 		Define(Spec{
 			Name:        "notes.set_root",
 			Summary:     "Register the folder that a namespace's notes lie under",
-			Description: "The folder must exist. Notes keep their relative paths when another is set later." + whosePaths + " Whoever may call this can have every text file under any folder read into the store: it belongs to those who administer it.",
+			Description: "The folder must exist. Notes keep their relative paths when another is set later." + absolutePaths + " Whoever may call this can have every text file under any folder read into the store: it belongs to those who administer it.",
 			Positional:  []string{"root"},
 			LocalPaths:  []string{"root"},
 			Idempotent:  true,

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -30,8 +31,10 @@ type Spec struct {
 	// Positional names the string fields that a command line may take as plain
 	// arguments, in order. The last one takes all that is left.
 	Positional []string
-	// LocalPaths names the string fields that hold a path. A command line takes
-	// relative ones and makes them absolute.
+	// LocalPaths names the string fields that hold a path of the machine that the store
+	// is on. Only absolute ones are taken: what a relative one names would depend on
+	// where the process that happens to hold the store was started. A command line makes
+	// them absolute.
 	LocalPaths []string
 	// Texts names the fields that hold text to keep, such as "memories[].judgment!".
 	// They lose marked blocks, which the memory gave itself; those with a "!" must
@@ -98,6 +101,9 @@ func Define[In, Out any](spec Spec, handler func(context.Context, *loci.DB, In) 
 			err = unmark(&v, texts)
 		}
 		if err == nil {
+			err = checkPaths(raw, spec.LocalPaths)
+		}
+		if err == nil {
 			if own, ok := any(v).(validator); ok {
 				err = own.validate()
 			}
@@ -121,6 +127,34 @@ func Define[In, Out any](spec Spec, handler func(context.Context, *loci.DB, In) 
 		return res, nil
 	}
 	return o
+}
+
+// checkPaths holds that the paths in an input that was decoded are absolute ones.
+func checkPaths(raw []byte, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &fields); err != nil {
+			return errs.Invalid("", "the input is not a JSON object")
+		}
+	}
+	for _, name := range names {
+		var path string
+		if err := json.Unmarshal(fields[name], &path); err != nil {
+			return errs.Invalid(name, "is missing")
+		}
+		switch {
+		case path == "":
+			return errs.Invalid(name, "must not be empty")
+		case strings.ContainsRune(path, 0):
+			return errs.Invalid(name, "must not hold a zero byte")
+		case !filepath.IsAbs(path):
+			return errs.Invalid(name, "must be an absolute path, of the machine that holds the store")
+		}
+	}
+	return nil
 }
 
 // InputSchema is a copy of the JSON Schema of the operation's input.

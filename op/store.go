@@ -65,8 +65,9 @@ func storeOps() []*Operation {
 		Define(Spec{
 			Name:        "backup",
 			Summary:     "Copy everything that is stored to a new file",
-			Description: "The copy is the store at one moment; reads and writes go on meanwhile. A file that exists is refused and stays as it is. On a server the file is one of the server's machine. A backup becomes a store again with: loci restore",
+			Description: "The copy is the store at one moment; reads and writes go on meanwhile. A file that exists is refused and stays as it is. A backup becomes a store again with loci restore." + absolutePaths,
 			Positional:  []string{"target"},
+			LocalPaths:  []string{"target"},
 			LongRunning: true,
 			Admin:       true,
 			Covers:      []string{"DB.Backup"},

@@ -219,7 +219,8 @@ func (a aim) place(schema *jsonschema.Schema, in map[string]any) {
 			in["scope"] = []any{a.namespace, parts[0]}
 		}
 	case own:
-		if given, ok := in["namespace"]; !ok || a.all || given == "default" {
+		// "in" is where the samples of intake are at home.
+		if given, ok := in["namespace"]; !ok || a.all || given == "default" || given == "in" {
 			in["namespace"] = a.namespace
 		}
 		if scope != nil && a.scope != "" {

@@ -243,9 +243,6 @@ func (a *App) operationInput(cmd *cobra.Command, o *op.Operation, in *inputFlags
 		}
 		objects[f.path[0]][f.path[1]] = v
 	}
-	if err := absolute(fields, o.LocalPaths); err != nil {
-		return nil, err
-	}
 	return a.fillDefaults(o, o.InputSchema(), base, func(m map[string]json.RawMessage) error {
 		for name, v := range fields {
 			m[name] = v
@@ -294,7 +291,7 @@ func (a *App) fillDefaults(o *op.Operation, schema *jsonschema.Schema, raw []byt
 	if err != nil {
 		return nil, err
 	}
-	if set == nil && d.empty() && !isContext(o) {
+	if set == nil && d.empty() && !isContext(o) && len(o.LocalPaths) == 0 {
 		return raw, nil
 	}
 	m := map[string]json.RawMessage{}
@@ -307,6 +304,9 @@ func (a *App) fillDefaults(o *op.Operation, schema *jsonschema.Schema, raw []byt
 		if err := set(m); err != nil {
 			return nil, err
 		}
+	}
+	if err := absolute(m, o.LocalPaths); err != nil {
+		return nil, err
 	}
 	if isContext(o) {
 		if err := a.fillContext(m, d, schema); err != nil {
