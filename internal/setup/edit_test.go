@@ -234,6 +234,41 @@ func TestMoved(t *testing.T) {
 	if err != nil || strings.Contains(string(got), "/old/") || strings.Count(string(got), "hook stop") != 1 {
 		t.Errorf("%v, %s", err, got)
 	}
+	// Server and hooks keep to one memory: whoever named it need not do so again.
+	flags := []string{"--data", "/d e"}
+	old := Server{"/old/loci", append([]string{"mcp"}, flags...)}
+	for _, name := range []string{"claude", "codex", "gemini"} {
+		client, _ := Lookup(name)
+		servers, err := client.addServer(old)(nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hooks, err := client.addHooks("linux", old, flags)(nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hooks = bytes.ReplaceAll(hooks, []byte("hook prompt --client"), []byte("hook prompt --budget 300 --client"))
+		for _, c := range []struct {
+			what   string
+			before []byte
+			edit   func(Server) edit
+		}{
+			{"server", servers, client.addServer},
+			{"hooks", hooks, func(s Server) edit { return client.addHooks("linux", s, nil) }},
+		} {
+			want := bytes.ReplaceAll(c.before, []byte("/old/loci"), []byte("/opt/loci/bin/loci"))
+			if got, err := c.edit(server())(c.before, true); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s, %s that moved: %v, %s", name, c.what, err, got)
+			}
+			if got, err := c.edit(Server{"/old/loci", []string{"mcp"}})(c.before, true); err != nil || !bytes.Equal(got, c.before) {
+				t.Errorf("%s, %s again: %v, %s", name, c.what, err, got)
+			}
+		}
+		other := []string{"--data", "/other"}
+		if got, err := client.addHooks("linux", old, other)(hooks, true); err != nil || bytes.Contains(got, []byte("/d e")) || !bytes.Contains(got, []byte("/other")) {
+			t.Errorf("%s, another memory: %v, %s", name, err, got)
+		}
+	}
 }
 
 // document makes JSON with comments, as people write it.

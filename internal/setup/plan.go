@@ -36,14 +36,18 @@ func (c *Client) addServer(s Server) edit {
 				}
 				return nil, fmt.Errorf("there is a server named %s that setup did not write; take it out, or set the path in it to %s", ServerName, s.Command)
 			}
+			s := tomlServer(s)
 			if ours {
 				if whole, err := parseTOML(raw); err == nil {
-					if have, ok := serverIn(whole, table); ok && have.Command == s.Command && slices.Equal(have.Args, s.Args) {
-						return raw, nil
+					if have, ok := serverIn(whole, table); ok && keeps(have.Args, s.Args) {
+						if have.Command == s.Command {
+							return raw, nil
+						}
+						s.Args = have.Args
 					}
 				}
 			}
-			return addTOML(rest, table, tomlServer(s))
+			return addTOML(rest, table, s)
 		}
 	}
 	return func(raw []byte, exists bool) ([]byte, error) {
@@ -236,9 +240,23 @@ func (c *Client) hookLine(os string, s Server, h hook, flags []string) string {
 	return strings.Join(words, " ")
 }
 
+// renewed is the command line of a hook that is there, brought up to date: what a
+// person added stays, as it does at the server, so that both keep to one memory.
+func renewed(have, want string) string {
+	_, now, _ := strings.Cut(have, hookWord)
+	head, tail, _ := strings.Cut(want, hookWord)
+	if keeps(strings.Fields(now), strings.Fields(tail)) {
+		tail = now
+	}
+	return head + hookWord + tail
+}
+
+// hookWord parts the program of a hook from its arguments.
+const hookWord = " hook "
+
 // ourHook says whether a command line is a hook that setup wrote.
 func (c *Client) ourHook(line string) bool {
-	head, tail, ok := strings.Cut(line, " hook ")
+	head, tail, ok := strings.Cut(line, hookWord)
 	if !ok || !strings.Contains(" "+tail+" ", " --client "+c.Name+" ") {
 		return false
 	}
@@ -296,10 +314,14 @@ func (c *Client) addHooks(os string, s Server, flags []string) edit {
 					}
 				}
 			}
+			line := &want.Hooks[0].Command
+			if have != nil {
+				*line = renewed(linesOf(have)[0], *line)
+			}
 			switch {
 			case have == nil:
 				err = f.put([]string{"hooks", h.event}, "", want)
-			case linesOf(have)[0] != want.Hooks[0].Command:
+			case linesOf(have)[0] != *line:
 				err = f.replace(have, want)
 			}
 			if err != nil {

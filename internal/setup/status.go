@@ -119,7 +119,7 @@ func (c *Client) lookHooks(s *Status) error {
 				for _, line := range linesOf(list[i].value) {
 					if c.ourHook(line) {
 						found = true
-						head, _, _ := strings.Cut(line, " hook ")
+						head, _, _ := strings.Cut(line, hookWord)
 						s.HookPaths = append(s.HookPaths, strings.Trim(head, `"'`))
 					}
 				}
