@@ -78,6 +78,37 @@ func (r *eraseRun) snapshots(ctx context.Context) error {
 		}
 		r.unreadable = append(r.unreadable, filepath.Join(r.e.dir, filepath.FromSlash(file)))
 	}
+	if r.dryRun {
+		return nil
+	}
+	return removeEmptyFolders(root)
+}
+
+// removeEmptyFolders removes folders of agent memories that have no snapshot any more:
+// their names are those of namespaces and scopes. Nobody writes a snapshot now.
+func removeEmptyFolders(root *os.Root) error {
+	for _, level := range []string{path.Join(agentFolder, "*", "*"), path.Join(agentFolder, "*")} {
+		names, err := fs.Glob(root.FS(), level)
+		if err != nil {
+			return errs.Wrap(errs.IO, err, "the folders of agent memories could not be listed")
+		}
+		for _, name := range names {
+			info, err := root.Lstat(name)
+			if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+				continue
+			}
+			var entries []fs.DirEntry
+			if err == nil {
+				entries, err = fs.ReadDir(root.FS(), name)
+			}
+			if err == nil && len(entries) == 0 {
+				err = root.Remove(name)
+			}
+			if err != nil {
+				return errs.Wrap(errs.IO, err, "an empty folder of agent memories could not be removed")
+			}
+		}
+	}
 	return nil
 }
 

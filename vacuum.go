@@ -199,6 +199,9 @@ func (e *engine) removeLeftovers() (removed int, err error) {
 		}
 		removed++
 	}
+	if err := removeEmptyFolders(root); err != nil { // an erasure that was killed, or an earlier version's
+		return removed, err
+	}
 	return removed, e.store.RemoveLeftovers()
 }
 
