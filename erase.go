@@ -9,7 +9,8 @@ import (
 
 // EraseRequest says what is to be forgotten. Filter says where to look, and what its
 // other conditions leave out stays. Subject, IDs and Mentions pick records of that;
-// with none of them all of it goes. With a filter of namespace and scopes alone that
+// with none of them all of it goes. A list that is there and empty is refused, for it
+// is seldom meant to pick everything. With a filter of namespace and scopes alone that
 // is the scopes as a whole: their contexts and agent memories too, and with EveryScope
 // what is set of the namespace.
 type EraseRequest struct {
@@ -19,8 +20,9 @@ type EraseRequest struct {
 	// EveryScope looks in all scopes of the namespace. Filter.Scopes must be nil then.
 	EveryScope bool `json:"every_scope,omitempty"`
 	// Subject is a person or a thing: the name of entities, an alias of theirs, or the
-	// id of one. They go with every relation and event that they stand in.
-	Subject string `json:"subject,omitempty"`
+	// id of one. They go with every relation and event that they stand in. Nil picks by
+	// no subject; an empty one is refused.
+	Subject *string `json:"subject,omitempty"`
 	// IDs are records, at most 10000. A chunk goes with its whole note, since a note
 	// without it would not be the file.
 	IDs []ID `json:"ids,omitempty"`
@@ -157,16 +159,25 @@ func (req *EraseRequest) check(ctx context.Context) (*eraseWhat, error) {
 		}
 		f.Scopes = canonical
 	}
+	if err := f.checkLists("filter."); err != nil {
+		return nil, err
+	}
 	filter, err := f.check(ctx, "filter.")
 	if err != nil {
 		return nil, err
 	}
 	w := &eraseWhat{filter: filter, every: req.EveryScope, mentions: req.EraseMentions, dryRun: req.DryRun}
-	if req.Subject != "" {
-		if err := valid.Label("subject", req.Subject, MaxNameBytes); err != nil {
+	if req.Subject != nil {
+		if err := valid.Label("subject", *req.Subject, MaxNameBytes); err != nil {
 			return nil, err
 		}
-		w.subject = req.Subject
+		w.subject = *req.Subject
+	}
+	switch {
+	case emptyList(req.IDs):
+		return nil, refuseEmpty("ids")
+	case emptyList(req.Mentions):
+		return nil, refuseEmpty("mentions")
 	}
 	if len(req.IDs) > maxEraseIDs {
 		return nil, errs.Invalid("ids", "has %d entries, at most %d are allowed", len(req.IDs), maxEraseIDs)

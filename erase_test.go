@@ -42,7 +42,7 @@ func TestEraseSubject(t *testing.T) {
 		addMemory(t, db, MemoryInput{Judgment: "z", RecordInput: RecordInput{Evidence: []Evidence{{Source: "s", Quote: "Ada, again"}}}}).ID,
 	}
 	other := addMemory(t, db, MemoryInput{Judgment: "Adamant about adage."})
-	req := EraseRequest{Subject: "the countess"}
+	req := EraseRequest{Subject: new("the countess")}
 	dry := req
 	dry.DryRun = true
 	before := stateOf(t, db)
@@ -64,14 +64,14 @@ func TestEraseSubject(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The entity is gone, so its other names are not known any more.
-	report = erase(t, db, EraseRequest{Subject: "ada", Mentions: []string{"The  Countess"}, EraseMentions: true})
+	report = erase(t, db, EraseRequest{Subject: new("ada"), Mentions: []string{"The  Countess"}, EraseMentions: true})
 	if report.Total != 4 || len(report.Mentioned) != 0 {
 		t.Fatalf("%+v", report)
 	}
 	if left := listMemories(t, db, ReadFilter{}); len(left) != 1 || left[0].ID != other.ID {
 		t.Fatalf("left: %v", left)
 	}
-	if report = erase(t, db, EraseRequest{Subject: fmt.Sprint(batch.Entities[1].ID)}); report.Total != 2 {
+	if report = erase(t, db, EraseRequest{Subject: new(fmt.Sprint(batch.Entities[1].ID))}); report.Total != 2 {
 		t.Fatalf("by id: %+v", report)
 	}
 }
@@ -140,7 +140,16 @@ func TestEraseRefusals(t *testing.T) {
 		"long":         {Mentions: []string{strings.Repeat("x", MaxNameBytes+1)}},
 		"many words":   {Mentions: slices.Repeat([]string{"x"}, maxMentions+1)},
 		"nothing":      {EraseMentions: true},
-		"subject":      {Subject: " x"},
+		"subject":      {Subject: new(" x")},
+		// What is there and empty comes of a variable that was not set, and must not
+		// mean everything.
+		"empty subject":  {Subject: new("")},
+		"empty ids":      {IDs: []ID{}},
+		"empty mentions": {Mentions: []string{}},
+		"empty tags":     {Filter: ReadFilter{Tags: []string{}}},
+		"empty kinds":    {Filter: ReadFilter{Kinds: []Kind{}}},
+		"empty note ids": {Filter: ReadFilter{NoteIDs: []ID{}}},
+		"empty where":    {Filter: ReadFilter{Where: []Condition{}}},
 	} {
 		if _, err := db.Erase(t.Context(), req); CodeOf(err) != ErrValidation {
 			t.Errorf("%s: %v", name, err)

@@ -89,11 +89,36 @@ func (f *ReadFilter) check(ctx context.Context, field string) (*readFilter, erro
 // checkWrite is check for a filter of what is to be changed: all that it names must
 // be allowed to be.
 func (f *ReadFilter) checkWrite(ctx context.Context, field string) (*readFilter, error) {
+	if err := f.checkLists(field); err != nil {
+		return nil, err
+	}
 	out, err := f.check(ctx, field)
 	if err != nil {
 		return nil, err
 	}
 	return out, out.allowed(ctx, field, AccessFrom(ctx).Writes, "write")
+}
+
+// checkLists refuses a list that is there and has nothing in it. Whoever gives one,
+// out of a variable that was not set perhaps, does not mean every record.
+func (f *ReadFilter) checkLists(field string) error {
+	switch {
+	case emptyList(f.Tags):
+		return refuseEmpty(field + "tags")
+	case emptyList(f.Kinds):
+		return refuseEmpty(field + "kinds")
+	case emptyList(f.NoteIDs):
+		return refuseEmpty(field + "note_ids")
+	case emptyList(f.Where):
+		return refuseEmpty(field + "where")
+	}
+	return nil
+}
+
+func emptyList[T any](list []T) bool { return list != nil && len(list) == 0 }
+
+func refuseEmpty(field string) error {
+	return errs.Invalid(field, "is an empty list, which would mean everything: name what is meant, or leave it out")
 }
 
 // allowed refuses the first scope of the filter that access does not cover.

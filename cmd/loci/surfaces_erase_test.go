@@ -4,14 +4,17 @@ import "github.com/loci-memory/loci"
 
 // eraseSamples come behind all others, whose records they erase.
 var eraseSamples = []sample{
-	{op: "erase", input: `{}`, args: []string{"erase"}, code: loci.ErrValidation},
-	{op: "erase", input: `{"filter":{"namespace":"default"}}`, args: []string{"erase", "--namespace", "default"}, code: loci.ErrValidation},
+	{op: "erase", input: `{}`, args: []string{"erase", "--yes"}, code: loci.ErrValidation},
+	{op: "erase", input: `{"filter":{"namespace":"default"}}`, args: []string{"erase", "--namespace", "default", "--yes"}, code: loci.ErrValidation},
 	{op: "erase", input: `{"filter":{"namespace":"default","scopes":["public"]},"every_scope":true}`, code: loci.ErrValidation},
 	{op: "erase", input: `{"all":true,"erase_mentions":true}`, code: loci.ErrValidation},
 	{op: "erase", input: `{"all":true,"mentions":[" "]}`, code: loci.ErrValidation},
+	{op: "erase", input: `{"all":true,"subject":""}`, args: []string{"erase", "--subject", "", "--yes"}, code: loci.ErrValidation},
+	{op: "erase", input: `{"all":true,"ids":[]}`, args: []string{"erase", "--ids", "", "--yes"}, code: loci.ErrValidation},
+	{op: "memories.delete_by_filter", input: `{"all":true,"filter":{"tags":[]}}`, args: []string{"memories", "delete-by-filter", "--all", "--tags", ""}, code: loci.ErrValidation},
 	{op: "erase", input: `{"all":true,"ids":[0]}`, code: loci.ErrValidation},
 	{op: "erase", input: `{"subject":"nobody","all":true,"dry_run":true}`, args: []string{"erase", "--subject", "nobody", "--dry-run"}, want: `"total":0`},
-	{op: "erase", input: `{"subject":"nobody","all":true}`, args: []string{"erase", "--subject", "nobody"}, want: `"what":"backups"`},
+	{op: "erase", input: `{"subject":"nobody","all":true}`, args: []string{"erase", "--subject", "nobody", "--yes"}, want: `"what":"backups"`},
 	{op: "erase", input: `{"filter":{"namespace":"default"},"every_scope":true,"mentions":["tide"],"dry_run":true}`,
 		args: []string{"erase", "--namespace", "default", "--every-scope", "--mentions", "tide", "--dry-run"}, want: `"dry_run":true`},
 	{op: "erase", input: `{"filter":{"namespace":"default"},"every_scope":true}`,

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,14 +19,16 @@ func (a *App) eraseCommand(o *op.Operation, name string) *cobra.Command {
 	cmd := a.operationCommand(o, name)
 	cmd.Long += `
 
-On a terminal what would go is shown first, and has to be agreed to. With --subject
-or --ids the namespace and scope in force are taken where none is named.
+On a terminal what would go is shown first, and has to be agreed to; elsewhere --yes
+says so. With --subject or --ids the namespace and scope in force are taken where
+none is named.
 
   loci erase --subject "Ada" --dry-run
-  loci erase --subject "Ada"
+  loci erase --subject "Ada" --erase-mentions
   loci erase --namespace project --every-scope --yes`
 	var yes bool
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.SuggestFor = []string{"forget", "delete", "wipe"}
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		flags := cmd.Flags()
@@ -36,8 +39,11 @@ or --ids the namespace and scope in force are taken where none is named.
 			}
 		}
 		dry := flags.Lookup("dry-run")
-		if yes || dry.Value.String() == "true" || !a.stdinIsTerminal() || slices.Contains(args, "-") || flags.Lookup("input").Value.String() == "-" {
+		if yes || dry.Value.String() == "true" {
 			return run(cmd, args)
+		}
+		if !a.stdinIsTerminal() || slices.Contains(args, "-") || flags.Lookup("input").Value.String() == "-" {
+			return usageError{errors.New("nobody can be asked here, and what is erased does not come back: add --yes, or --dry-run to see what would go"), cmd.CommandPath()}
 		}
 		if err := flags.Set("dry-run", "true"); err != nil {
 			return err
