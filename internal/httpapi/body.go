@@ -70,21 +70,6 @@ func (h *handler) tooLarge() error {
 		"the body may have at most %d bytes", h.MaxBody)
 }
 
-// untilRead takes the deadline for a request back when it is read.
-type untilRead struct {
-	io.ReadCloser
-	ctl *http.ResponseController
-}
-
-// Read implements io.Reader.
-func (b *untilRead) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF {
-		_ = b.ctl.SetReadDeadline(time.Time{})
-	}
-	return n, err
-}
-
 // checkContent refuses a body that does not say it is JSON; a form that a web
 // page sends cannot say so.
 func checkContent(r *http.Request) error {

@@ -3,12 +3,14 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -382,26 +384,45 @@ func (h *handler) enter(ctx context.Context, places chan struct{}, what string) 
 	}
 }
 
-// mounted hands a request on. What the handler reads is bounded as for an
-// operation; how long it takes to answer is its own affair.
-func (h *handler) mounted(w http.ResponseWriter, r *http.Request, to http.Handler) {
+// mounted hands a request on. Its body is read, and its place among what runs is
+// taken, as for an operation; how long it takes to answer is its own affair. What is
+// no more than asked for, perhaps a stream without an end, takes no place.
+func (h *handler) mounted(w *recorder, r *http.Request, to http.Handler) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	if r.Method == http.MethodGet || r.Method == http.MethodHead { // perhaps a stream without an end
+	asks := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if asks {
 		defer context.AfterFunc(h.stopping, cancel)()
 	}
-	if r.ContentLength > h.MaxBody {
-		h.problem(w, h.tooLarge())
+	body, err := h.read(w, r)
+	if err != nil {
+		h.problem(w, err)
 		return
 	}
-	ctl := http.NewResponseController(w)
-	_ = ctl.SetReadDeadline(time.Now().Add(h.BodyTimeout))
-	r = r.WithContext(ctx)
-	r.Body = &untilRead{http.MaxBytesReader(w, r.Body, h.MaxBody), ctl}
-	if r.ContentLength == 0 {
-		_ = ctl.SetReadDeadline(time.Time{})
+	if !asks {
+		if err := h.enter(ctx, h.running, "operations"); err != nil {
+			h.problem(w, err)
+			return
+		}
+		defer func() { <-h.running }()
 	}
-	to.ServeHTTP(w, r)
+	r = r.WithContext(ctx)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	to.ServeHTTP(&timely{w, http.NewResponseController(w), h.WriteTimeout}, r)
+}
+
+// timely cuts a client off that does not take what is written to it.
+type timely struct {
+	*recorder
+	ctl     *http.ResponseController
+	timeout time.Duration
+}
+
+// Write implements http.ResponseWriter.
+func (t *timely) Write(p []byte) (int, error) {
+	// A test's recorder has no connection, hence no deadlines.
+	_ = t.ctl.SetWriteDeadline(time.Now().Add(t.timeout))
+	return t.recorder.Write(p)
 }
 
 // Problem is the body of an error, application/problem+json.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -274,21 +275,50 @@ func TestShutdown(t *testing.T) {
 
 // TestSlowClient holds that a client which does not send its body is cut off.
 func TestSlowClient(t *testing.T) {
-	addr, _ := start(t, Config{Caller: echo, BodyTimeout: 50 * time.Millisecond})
+	mounted := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("half a request was handed on") })
+	addr, _ := start(t, Config{Caller: echo, BodyTimeout: 50 * time.Millisecond, Mounts: map[string]http.Handler{"/mcp": mounted}})
+	for _, path := range []string{"/v1/recall", "/mcp"} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(raw), "HTTP/1.1 408") {
+			t.Errorf("%s: %q %v", path, raw, err)
+		}
+	}
+}
+
+// TestClientThatTakesNothing holds that who does not read an answer is cut off, so
+// that it does not keep its place among what runs.
+func TestClientThatTakesNothing(t *testing.T) {
+	left := make(chan error, 1)
+	mounted := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+				left <- err
+				return
+			}
+		}
+	})
+	addr, _ := start(t, Config{Caller: echo, WriteTimeout: 50 * time.Millisecond, Mounts: map[string]http.Handler{"/mcp": mounted}})
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "POST /v1/recall HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+	if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := io.ReadAll(conn)
-	if err != nil || !strings.HasPrefix(string(raw), "HTTP/1.1 408") {
-		t.Errorf("%q %v", raw, err)
+	if err := <-left; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
 	}
 }
 

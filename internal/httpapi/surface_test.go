@@ -256,7 +256,8 @@ func TestNames(t *testing.T) {
 // TestBusy holds that who finds no place is told so, and when to come back.
 func TestBusy(t *testing.T) {
 	began, end := make(chan struct{}), make(chan struct{})
-	h := Handler(Config{MaxRunning: 1, QueueTimeout: time.Millisecond, Caller: callerFunc(func(context.Context, string, []byte) (json.RawMessage, error) {
+	mounted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	h := Handler(Config{MaxRunning: 1, QueueTimeout: time.Millisecond, Mounts: map[string]http.Handler{"/mcp": mounted}, Caller: callerFunc(func(context.Context, string, []byte) (json.RawMessage, error) {
 		close(began)
 		<-end
 		return json.RawMessage("{}"), nil
@@ -267,9 +268,21 @@ func TestBusy(t *testing.T) {
 	if w := ask(t, h, "POST", "/v1/recall", "{}", nil); w.Code != 503 || w.Header().Get("Retry-After") == "" {
 		t.Error(w.Code, w.Header(), w.Body)
 	}
+	// What is mounted takes a place as well, but for what only listens.
+	if w := ask(t, h, "POST", "/mcp", "{}", nil); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+		t.Error(w.Code, w.Header(), w.Body)
+	}
+	if w := ask(t, h, "GET", "/mcp", "", nil); w.Code != 200 {
+		t.Error(w.Code, w.Body)
+	}
 	close(end)
 	if code := <-first; code != 200 {
 		t.Error(code)
+	}
+	for range 2 { // it gives the place back
+		if w := ask(t, h, "POST", "/mcp", "all of it", nil); w.Code != 200 || w.Body.String() != "all of it" {
+			t.Error(w.Code, w.Body)
+		}
 	}
 }
 
