@@ -32,7 +32,8 @@ func (a *App) exportCommand() *cobra.Command {
 		Long: `Writes everything that is stored to a new file, or to standard output: a header,
 the settings, then a record a line, and contexts with every revision of their
 pages, all of one moment. Where a namespace is set, by --namespace or otherwise,
-only that one is written, unless --all is given.
+only that one is written, unless --all is given. When another process holds the
+memory, that one makes a copy for it first, in the folder for temporary files.
 
   loci export memories.jsonl
   loci export | gzip > memories.jsonl.gz`,
@@ -44,11 +45,16 @@ only that one is written, unless --all is given.
 			if set, _ := a.settings.given("namespace"); set && !all {
 				opts.Namespace = new(a.settings.get("namespace").Value)
 			}
-			m, err := a.Open(ctx, false)
+			m, err := a.open(ctx, false)
 			if err != nil {
 				return errs.WithOp("export", err)
 			}
-			report, err := a.export(ctx, m.DB(), fileOf(args), opts)
+			var report *loci.ExportReport
+			if db := m.DB(); db != nil {
+				report, err = a.export(ctx, db, fileOf(args), opts)
+			} else {
+				report, err = a.exportCopy(ctx, m, fileOf(args), opts)
+			}
 			if err = errors.Join(err, m.Close()); err != nil {
 				return first(err)
 			}
@@ -97,6 +103,32 @@ func (a *App) export(ctx context.Context, db *loci.DB, file string, opts *loci.E
 		return nil, errs.WithOp("export", first(err))
 	}
 	return report, nil
+}
+
+// exportCopy exports a memory that another process holds: that one makes a copy,
+// of one moment, since what streams does not go through it.
+func (a *App) exportCopy(ctx context.Context, m *memory, file string, opts *loci.ExportOptions) (report *loci.ExportReport, err error) {
+	dir, err := os.MkdirTemp("", "loci-export-") // closed to other users
+	if err != nil {
+		return nil, errs.WithOp("export", errs.Wrap(errs.IO, err, "there is no room for a copy of the memory, which another process holds"))
+	}
+	defer func() {
+		err = errors.Join(err, errs.WithOp("export", errs.Wrap(errs.IO, os.RemoveAll(dir), "the copy that was exported could not be removed")))
+	}()
+	target, err := marshal(map[string]any{"target": filepath.Join(dir, "loci.db")})
+	if err != nil {
+		return nil, err
+	}
+	backup, _ := op.Default().Lookup("backup")
+	if _, err := m.run(ctx, a, backup, target); err != nil {
+		return nil, errs.WithOp("export", err)
+	}
+	db, err := a.deps.Open(ctx, dir, &loci.Options{NoBackgroundEmbedding: true, NoBackgroundSweep: true})
+	if err != nil {
+		return nil, errs.WithOp("export", err)
+	}
+	report, err = a.export(ctx, db, file, opts)
+	return report, errors.Join(err, db.Close())
 }
 
 // first is the error that came first of those joined.
