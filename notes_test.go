@@ -147,7 +147,7 @@ func TestNotes(t *testing.T) {
 				b.refuse(path, ErrValidation)
 			}
 			b.refuse("loop.md", ErrIO)
-			b.refuse("dangling.md", ErrIO)
+			b.refuse("dangling.md", ErrValidation) // as if the file outside were there
 			if s := stateOf(t, b.db); s.records != 0 {
 				t.Errorf("%+v", s)
 			}

@@ -247,9 +247,6 @@ func (a *App) Quiet() bool { return a.settings.quiet() }
 // Color says whether text on standard output should be coloured.
 func (a *App) Color() bool { return a.painter(a.deps.Stdout).color }
 
-// DataDir is the data directory in force.
-func (a *App) DataDir() string { return a.settings.data() }
-
 // Timeout is how long one operation may take; 0 is for ever.
 func (a *App) Timeout() time.Duration { return a.settings.duration("timeout") }
 

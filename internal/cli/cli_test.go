@@ -212,10 +212,6 @@ func TestConfig(t *testing.T) {
 		}
 	}
 
-	c = cmdLine{args: []string{"config"}, deps: noStore(t)}
-	if got := c.run(t); got.code != op.ExitUsage || !strings.Contains(got.stderr, "name the data directory") {
-		t.Errorf("no home: %+v", got)
-	}
 }
 
 // TestInput holds how flags, JSON and settings come together.
@@ -252,6 +248,9 @@ func TestInput(t *testing.T) {
 			`{"memories":[{"judgment":"x","namespace":"n"},{"id":"7","judgment":"y"}]}`},
 		{"deletion by flags", "", []string{"memories", "delete-by-filter", "--namespace", "n", "--scope", "s"}, nil,
 			`{"filter":{"namespace":"n","scopes":["s"]}}`},
+		{"a path", "", []string{"backup", "/a/../b"}, nil, `{"target":"/b"}`},
+		{"a path in JSON", "", []string{"call", "backup", `{"target":"/a/../b"}`}, nil, `{"target":"/b"}`},
+		{"a path of a settled input", "", []string{"call", "notes.set_root", `{"root":"/b/."}`}, map[string]string{"LOCI_NAMESPACE": "n"}, `{"namespace":"n","root":"/b"}`},
 		{"deletion of all by settings", "", []string{"memories", "delete-by-filter", "--all"}, map[string]string{"LOCI_NAMESPACE": "n"},
 			`{"all":true,"filter":{"namespace":"n"}}`},
 	}
@@ -307,7 +306,8 @@ func TestExtra(t *testing.T) {
 				p.Update(1, 2)
 				p.Update(2, 2)
 				p.Close()
-				return errors.Join(a.Print(map[string]string{"data": a.DataDir()}, nil), Failed(7))
+				dir, err := a.DataDir()
+				return errors.Join(err, a.Print(map[string]string{"data": dir}, nil), Failed(7))
 			}}
 		}}
 	}}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/loci-memory/loci"
@@ -99,9 +100,8 @@ func (s settings) get(name string) setting {
 	return setting{}
 }
 
-func (s settings) data() string { return s.get("data").Value }
-func (s settings) json() bool   { return s.get("json").Value == "true" }
-func (s settings) quiet() bool  { return s.get("quiet").Value == "true" }
+func (s settings) json() bool  { return s.get("json").Value == "true" }
+func (s settings) quiet() bool { return s.get("quiet").Value == "true" }
 
 func (s settings) duration(name string) time.Duration {
 	d, _ := time.ParseDuration(s.get(name).Value) // checked when it was set
@@ -192,7 +192,7 @@ func (a *App) loadSettings(cmd *cobra.Command) error {
 			if conf, err = op.DecodeStrict[fileConfig](raw); err != nil {
 				return errs.Wrap(errs.Validation, err, "configuration file %s", file)
 			}
-		case !errors.Is(err, fs.ErrNotExist) || named:
+		case named || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR): // a home of /dev/null is none
 			return errs.Wrap(errs.IO, err, "configuration file")
 		}
 	}
@@ -223,11 +223,11 @@ func (a *App) resolve(cmd *cobra.Command, spec settingSpec, conf fileConfig, fil
 	} else if noColor, ok := a.deps.LookupEnv("NO_COLOR"); ok && noColor != "" && spec.name == "color" {
 		v.Value, v.Source = "never", "NO_COLOR"
 	} else if spec.name == "data" {
-		dir, err := a.dataHome()
+		dir, err := a.baseDir("XDG_DATA_HOME", "LOCALAPPDATA", ".local/share")
 		if err != nil {
-			return v, err
+			return v, nil // what needs the directory says so
 		}
-		v.Value = dir
+		v.Value = filepath.Join(dir, "loci")
 	} else if spec.name == "namespace" {
 		v.Value, v.Source = a.defaultNamespace()
 	}
@@ -290,13 +290,13 @@ func (a *App) configFile(cmd *cobra.Command) (string, bool, error) {
 	return filepath.Join(dir, "loci", "config.json"), false, nil
 }
 
-// dataHome is the data directory that nobody named.
-func (a *App) dataHome() (string, error) {
-	dir, err := a.baseDir("XDG_DATA_HOME", "LOCALAPPDATA", ".local/share")
-	if err != nil {
-		return "", errs.Invalid("--data", "there is no home directory; name the data directory with --data or LOCI_DATA")
+// DataDir is the data directory in force. Where nobody named one and there is no home
+// directory, it is ErrValidation: much can be done without one.
+func (a *App) DataDir() (string, error) {
+	if dir := a.settings.get("data").Value; dir != "" {
+		return dir, nil
 	}
-	return filepath.Join(dir, "loci"), nil
+	return "", errs.Invalid("--data", "there is no home directory; name the data directory with --data or LOCI_DATA")
 }
 
 // baseDir follows the XDG rules: the variable counts only when it holds an

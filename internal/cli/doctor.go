@@ -59,7 +59,7 @@ then as well.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := a.WithTimeout(cmd.Context())
 			defer cancel()
-			d := &doctor{app: a, dir: a.DataDir()}
+			d := &doctor{app: a, dir: a.settings.get("data").Value}
 			code := d.run(ctx, deep)
 			if err := ctx.Err(); err != nil {
 				return err
@@ -115,6 +115,8 @@ func (d *doctor) run(ctx context.Context, deep bool) int {
 	d.add("version", levelOK, fmt.Sprintf("loci %s, %s, %s", orUnknown(v.Version), v.Go, v.Platform), "")
 	if s := d.app.settings; s.exists {
 		d.add("settings", levelOK, "read from "+s.file, "")
+	} else if s.file == "" {
+		d.add("settings", levelOK, "defaults; there is no home directory to look for a file in", "")
 	} else {
 		d.add("settings", levelOK, "defaults; there is no "+s.file, "")
 	}
@@ -161,6 +163,10 @@ const checkLock = "lock"
 // directory looks at the directory itself and says whether the rest makes sense.
 func (d *doctor) directory() bool {
 	const check = "data directory"
+	if d.dir == "" {
+		d.add(check, levelTrouble, "none is named, and there is no home directory", "Name one with --data or LOCI_DATA, or set HOME.")
+		return false
+	}
 	info, err := os.Stat(d.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

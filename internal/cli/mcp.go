@@ -70,7 +70,13 @@ models that you trust with everything.`,
 			if err := a.mcpHome(&cfg); err != nil {
 				return err
 			}
-			memory := newLateMemory(cmd.Context(), func(ctx context.Context) (*local.Memory, error) { return a.shared(ctx, nil) })
+			memory := newLateMemory(cmd.Context(), func(ctx context.Context) (*local.Memory, error) {
+				m, err := a.shared(ctx, nil)
+				if err != nil && ctx.Err() == nil { // the model is told in short; this is for who looks into the client's log
+					a.Log().Error("the memory cannot be opened", "err", err)
+				}
+				return m, err
+			})
 			defer func() { err = errors.Join(err, memory.Close()) }()
 			cfg.Caller, cfg.Version, cfg.Log, cfg.Timeout, cfg.Answered = memory, a.deps.Version.Version, a.Log(), a.Timeout(), memory.prepare
 			return serve(cmd.Context(), cfg, a.deps.Stdin, a.deps.Stdout)

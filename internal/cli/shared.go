@@ -30,7 +30,11 @@ func (a *App) shared(ctx context.Context, opts *loci.Options) (*local.Memory, er
 		}
 		return op.Local(db), stop, nil
 	}
-	return local.Open(ctx, a.DataDir(), o)
+	dir, err := a.DataDir()
+	if err != nil {
+		return nil, err
+	}
+	return local.Open(ctx, dir, o)
 }
 
 // Shared opens the memory for a command outside of this package that stays: it
@@ -79,8 +83,10 @@ func (a *App) openAs(ctx context.Context, o *local.Options) (*memory, error) {
 		m.h.Store(h)
 		return h, h.release, nil
 	}
-	var err error
-	m.Memory, err = local.Open(ctx, a.DataDir(), o)
+	dir, err := a.DataDir()
+	if err == nil {
+		m.Memory, err = local.Open(ctx, dir, o)
+	}
 	return m, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"github.com/loci-memory/loci"
@@ -155,11 +156,14 @@ type whereIs struct {
 
 func (a *App) where() whereIs {
 	namespace, scope, data := a.settings.get("namespace"), a.settings.get("scope"), a.settings.get("data")
-	_, err := os.Stat(filepath.Join(data.Value, "loci.db"))
+	err := fs.ErrNotExist
+	if data.Value != "" {
+		_, err = os.Stat(filepath.Join(data.Value, "loci.db"))
+	}
 	return whereIs{
 		Namespace: namespace.Value, NamespaceSource: namespace.Source, NamespaceWhy: a.namespaceWhy(namespace),
 		Scope: scope.Value, ScopeSource: scope.Source, Data: data.Value, DataSource: data.Source,
-		DataExists: !errors.Is(err, fs.ErrNotExist), Config: a.settings.file, ConfigExists: a.settings.exists,
+		DataExists: !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR), Config: a.settings.file, ConfigExists: a.settings.exists,
 	}
 }
 
@@ -195,6 +199,10 @@ worktree counts as the repository it was made of, a submodule as one of its own.
 				if is.DataExists {
 					state = "there is a memory"
 				}
+				data := is.DataSource + "; " + state
+				if is.Data == "" {
+					data = "there is no home directory; name one with --data or LOCI_DATA"
+				}
 				config := "not there"
 				if is.ConfigExists {
 					config = "read"
@@ -202,7 +210,7 @@ worktree counts as the repository it was made of, a submodule as one of its own.
 				w.Table([]string{"WHAT", "IS", "BECAUSE"}, [][]string{
 					{"namespace", is.Namespace, is.NamespaceWhy},
 					{"scope", is.Scope, is.ScopeSource},
-					{"data", is.Data, is.DataSource + "; " + state},
+					{"data", is.Data, data},
 					{"configuration", is.Config, config},
 				})
 			})
