@@ -2,7 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/loci-memory/loci"
@@ -64,8 +67,34 @@ func (d *doctor) look() bool {
 	return true
 }
 
+// openToOthers says who else may read or change the files. Loci makes them for their
+// owner alone; a folder that was there before, or was copied, may be open.
+func (d *doctor) openToOthers() {
+	const check = "permissions"
+	if runtime.GOOS == "windows" {
+		return // which has no such bits
+	}
+	mode := func(name ...string) fs.FileMode {
+		info, err := os.Stat(filepath.Join(append([]string{d.dir}, name...)...))
+		if err != nil {
+			return 0 // others tell that it cannot be looked at
+		}
+		return info.Mode().Perm()
+	}
+	folder := mode()
+	switch do := "Close it to them: chmod -R go-rwx " + d.dir; {
+	case folder&0o022 != 0:
+		d.add(check, levelWarning, fmt.Sprintf("other users may replace files in it (mode %04o)", folder), do)
+	case folder&0o011 != 0 && (mode("loci.db")|mode("loci.db-wal"))&0o077 != 0:
+		d.add(check, levelWarning, "other users may read the database", do)
+	default:
+		d.add(check, levelOK, "its owner's alone", "")
+	}
+}
+
 // filesFound tells what look has seen.
 func (d *doctor) filesFound() {
+	d.openToOthers()
 	db := &d.files.Database
 	switch {
 	case db.Problem != nil && loci.CodeOf(db.Problem) == loci.ErrSchemaVersion:

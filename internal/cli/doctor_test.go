@@ -2,8 +2,10 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -65,6 +67,18 @@ func TestDoctorFiles(t *testing.T) {
 	want(found, "lock", levelOK, "nobody")
 	if f := found["free space"]; f.Level == "" {
 		t.Error("nothing is said of free space")
+	}
+	if runtime.GOOS != "windows" {
+		want(found, "permissions", levelOK, "alone")
+		for _, open := range []struct {
+			folder, file os.FileMode
+			level, text  string
+		}{{0o711, 0o600, levelOK, "alone"}, {0o711, 0o640, levelWarning, "may read"}, {0o700, 0o666, levelOK, "alone"}, {0o770, 0o600, levelWarning, "may replace"}, {0o700, 0o600, levelOK, "alone"}} {
+			if err := errors.Join(os.Chmod(dir, open.folder), os.Chmod(at("loci.db"), open.file)); err != nil {
+				t.Fatal(err)
+			}
+			want(askDoctor(t, 0, "--data", dir), "permissions", open.level, open.text)
+		}
 	}
 	want(askDoctor(t, 0, "--data", dir, "--deep"), "database", levelOK, "checked")
 
