@@ -25,7 +25,7 @@ const (
 	maxPeerCalls  = 128 // of one connection at once
 	framePatience = 30 * time.Second
 	progressEvery = 50 * time.Millisecond
-	moveGrace     = time.Second      // for calls that can be repeated elsewhere
+	moveGrace     = time.Second / 2  // for calls that can be repeated elsewhere
 	finishGrace   = 10 * time.Second // for those that cannot
 	acceptPause   = 50 * time.Millisecond
 	farewell      = time.Second // for peers to hang up once everything is said
@@ -410,7 +410,7 @@ func (p *peer) send(b []byte) {
 
 // Close ends serving. Calls that come now are left to the next holder, and those
 // that run are waited for: what can be repeated is left to the next holder after
-// a second, and what cannot is canceled after ten. Closing twice is fine.
+// half a second, and what cannot is canceled after ten. Closing twice is fine.
 func (s *Server) Close() error {
 	s.once.Do(func() { s.err = s.close() })
 	return s.err
