@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -48,7 +49,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	ctl := http.NewResponseController(w)
 	// A test's recorder has no connection, hence no deadlines.
 	_ = ctl.SetReadDeadline(time.Now().Add(h.BodyTimeout))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
+	body, err := readAll(http.MaxBytesReader(w, r.Body, h.MaxBody), r.ContentLength)
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return nil, h.tooLarge()
@@ -63,6 +64,21 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	// long operation.
 	_ = ctl.SetReadDeadline(time.Time{})
 	return body, nil
+}
+
+// readAll reads a body whose length is told, or negative. A large one gets its memory
+// at once when the first of it has come: growing by and by it would take that twice.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	if length <= smallBody {
+		return io.ReadAll(r)
+	}
+	var b bytes.Buffer
+	if _, err := io.CopyN(&b, r, smallBody); err != nil {
+		return nil, err
+	}
+	b.Grow(int(length-smallBody) + bytes.MinRead)
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
 }
 
 func (h *handler) tooLarge() error {

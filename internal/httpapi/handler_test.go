@@ -273,6 +273,31 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// TestLargeBody holds that a body comes whole, whatever its size and whether its
+// length is told.
+func TestLargeBody(t *testing.T) {
+	var got []byte
+	h := Handler(Config{MaxBody: 8 << 20, Caller: callerFunc(func(_ context.Context, _ string, raw []byte) (json.RawMessage, error) {
+		got = raw
+		return json.RawMessage("{}"), nil
+	})})
+	for _, size := range []int{0, 1, smallBody - 1, smallBody, smallBody + 1, 5<<20 + 7, 8 << 20} {
+		want := bytes.Repeat([]byte("潮x"), size/4+1)[:size]
+		for _, told := range []bool{true, false} {
+			r := httptest.NewRequest("POST", "/v1/recall", bytes.NewReader(want))
+			r.Host = "localhost"
+			r.Header.Set("Content-Type", "application/json")
+			if !told {
+				r.ContentLength = -1
+			}
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != 200 || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes, length told %v: %d, %d bytes came", size, told, w.Code, len(got))
+			}
+		}
+	}
+}
+
 // TestSlowClient holds that a client which does not send its body is cut off.
 func TestSlowClient(t *testing.T) {
 	mounted := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("half a request was handed on") })
