@@ -2,6 +2,8 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"runtime/debug"
 	"strings"
 
@@ -139,7 +141,19 @@ func (s *server) extract(_ context.Context, args map[string]string) (string, err
 	}
 	how := "Call intake once with all of it. It checks and merges what is known already, and answers what it did with each. Its arguments:\n" +
 		string(raw) + "\nThen tell me in one line what you kept, and what was rejected and why."
-	return strings.Join([]string{extractHead, how, "The text:\n<text>\n" + text + "\n</text>"}, "\n\n"), nil
+	return strings.Join([]string{extractHead, how, "The text:\n" + fenced(text)}, "\n\n"), nil
+}
+
+// fenced puts a text between marks that it does not hold itself, so that it cannot
+// end them early and go on as if it were the prompt. Nobody writes a text that holds
+// its own hash.
+func fenced(text string) string {
+	tag := "text"
+	if strings.Contains(strings.ToLower(strings.Join(strings.Fields(text), "")), "/"+tag) {
+		sum := sha256.Sum256([]byte(text))
+		tag += "-" + hex.EncodeToString(sum[:8])
+	}
+	return "<" + tag + ">\n" + text + "\n</" + tag + ">"
 }
 
 // intakeRow is the operation that takes judgments and relations in one call.
