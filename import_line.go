@@ -47,7 +47,7 @@ type importRef struct {
 // lineDepth is how much deeper than metadata a line nests.
 const lineDepth = 8
 
-const lineBeginnings = "must begin with format, setting, context, log, agent_memory, kind, page_revision, point_version, vector, checkpoint or point_edge"
+const lineBeginnings = "is no line of an export, which begins with format, setting, context, log, agent_memory, kind, page_revision, point_version, vector, checkpoint or point_edge"
 
 // parseLine decodes a line; now is the time of records that bring none.
 func parseLine(text []byte, now int64) (line importLine, err error) {

@@ -52,23 +52,9 @@ func (d *doctor) clients() {
 // client looks at one that is set up.
 func (d *doctor) client(c *setup.Client, s setup.Status, program string) {
 	check := "client " + s.Client
-	for _, path := range slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(s.HookPaths), s.Command)))) {
-		switch {
-		case path == "":
-			d.add(check, levelWarning, "its hooks are set up in "+s.HookFile+" and its server is not", setupHint(s))
-			return
-		case !filepath.IsAbs(path):
-			d.add(check, levelNote, "it starts "+path+" by its name alone, which works where its search path finds it", setupHint(s))
-			return
-		}
-		if _, err := os.Stat(path); err != nil {
-			d.add(check, levelWarning, "it starts "+path+", which is not there", setupHint(s))
-			return
-		}
-		if !sameFile(path, program) {
-			d.add(check, levelWarning, "it starts "+path+", and this program is "+program, setupHint(s))
-			return
-		}
+	if level, text := wrongProgram(s, program); text != "" {
+		d.add(check, level, text, setupHint(s))
+		return
 	}
 	if len(s.Missing) > 0 {
 		d.add(check, levelWarning, "some of its hooks are not set up: "+strings.Join(s.Missing, ", "), setupHint(s))
@@ -82,6 +68,26 @@ func (d *doctor) client(c *setup.Client, s setup.Status, program string) {
 		text += ", without hooks"
 	}
 	d.add(check, levelOK, text, "")
+}
+
+// wrongProgram says what is amiss with the programs that a client starts as its server
+// and its hooks, and how much it matters; no text is nothing.
+func wrongProgram(s setup.Status, program string) (string, string) {
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(s.HookPaths), s.Command)))) {
+		switch {
+		case path == "":
+			return levelWarning, "its hooks are set up in " + s.HookFile + " and its server is not"
+		case !filepath.IsAbs(path):
+			return levelNote, "it starts " + path + " by its name alone, which works where its search path finds it"
+		}
+		if _, err := os.Stat(path); err != nil {
+			return levelWarning, "it starts " + path + ", which is not there"
+		}
+		if !sameFile(path, program) {
+			return levelWarning, "it starts " + path + ", and this program is " + program
+		}
+	}
+	return levelOK, ""
 }
 
 // sameFile says whether two paths lead to one file.

@@ -20,7 +20,7 @@ func TestDoctorClients(t *testing.T) {
 			d.LintTools = func() error { return lint }
 		}}.run(t)
 	}
-	set := func(args ...string) {
+	set := func(args ...string) outcome {
 		t.Helper()
 		got := cmdLine{args: append([]string{"setup"}, args...), deps: func(d *Deps) {
 			d.HomeDir = func() (string, error) { return home, nil }
@@ -29,6 +29,7 @@ func TestDoctorClients(t *testing.T) {
 		if got.code != 0 {
 			t.Fatalf("%+v", got)
 		}
+		return got
 	}
 	expect := func(got outcome, parts ...string) {
 		t.Helper()
@@ -41,6 +42,9 @@ func TestDoctorClients(t *testing.T) {
 	got := doctor(nil)
 	expect(got, "namespace: repo", "not set up: cursor", "client gemini: "+filepath.Join(home, ".gemini", "settings.json"), "tools for models: their schemas")
 	set("claude", "cursor")
+	if list := set(); strings.Contains(list.stdout, ", but ") {
+		t.Errorf("%+v", list)
+	}
 	expect(doctor(nil), "client claude: set up in", "with hooks", "client cursor: set up in")
 	program = filepath.Join(home, "other", "loci")
 	expect(doctor(nil), "and this program is "+program, "Set it up again with: loci setup claude")
@@ -48,6 +52,7 @@ func TestDoctorClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(doctor(nil), "which is not there")
+	expect(set(), "which is not there: loci setup claude")
 	got = doctor(errors.New("tool x is broken"))
 	expect(got, "tool x is broken")
 	if got.code == 0 {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io/fs"
 	"strconv"
 
 	"github.com/loci-memory/loci"
@@ -77,11 +78,7 @@ func (a *App) printError(err error) {
 		return
 	}
 	w := a.painter(a.deps.Stderr)
-	text := f.Message
-	if f.Field != "" {
-		text = f.Field + ": " + text
-	}
-	w.Line(w.Red("error:") + " " + clean(text))
+	w.Line(w.Red("error:") + " " + failureText(f))
 	if a.Quiet() {
 		return
 	}
@@ -94,7 +91,7 @@ func (a *App) printError(err error) {
 		w.Line("Build the index anew with: loci rebuild-indexes")
 	case f.Code == loci.ErrNotFound && f.Field == "space":
 		w.Line("loci embeddings sync makes the space of the model in force and its vectors.")
-	case f.Code == loci.ErrStorage, f.Code == loci.ErrIO:
+	case f.Code == loci.ErrStorage, f.Code == loci.ErrIO && !ofPath(err, f):
 		w.Line("loci doctor looks for the cause.")
 	case a.isUsage(err):
 		command := "loci"
@@ -103,6 +100,20 @@ func (a *App) printError(err error) {
 		}
 		w.Line("Run '" + command + " --help' for what is possible.")
 	}
+}
+
+// failureText is a failure in one line for people.
+func failureText(f op.Failure) string {
+	if f.Field != "" {
+		return clean(f.Field + ": " + f.Message)
+	}
+	return clean(f.Message)
+}
+
+// ofPath says whether a failure is about a path or an address that the caller gave,
+// which says all there is to say: a look at the data directory finds nothing.
+func ofPath(err error, f op.Failure) bool {
+	return f.Field != "" || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist)
 }
 
 func quote(s string) string { return strconv.Quote(s) }

@@ -80,7 +80,7 @@ Events: ` + strings.Join(hookEvents(), ", ") + `.`,
 			if err == nil || f.strict {
 				return err
 			}
-			if _, werr := fmt.Fprintf(a.deps.Stderr, "loci hook: %s\n", a.failure(err).Message); werr != nil {
+			if _, werr := fmt.Fprintf(a.deps.Stderr, "loci hook: %s\n", failureText(a.failure(err))); werr != nil {
 				return werr
 			}
 			return nil

@@ -251,6 +251,9 @@ func TestHookNeverStopsAClient(t *testing.T) {
 		if got.code != 0 || got.stdout != "" || !strings.HasPrefix(got.stderr, "loci hook: ") {
 			t.Errorf("%s: %+v", c.name, got)
 		}
+		if c.name == "no session" && !strings.Contains(got.stderr, "session_id: is missing") {
+			t.Errorf("%s does not name the field: %s", c.name, got.stderr)
+		}
 		if strings.Contains(got.stderr, "do not read") {
 			t.Errorf("%s tells what is in a file: %s", c.name, got.stderr)
 		}

@@ -293,6 +293,10 @@ func (a *App) setupList() error {
 	if len(list) == 0 {
 		return errs.New(errs.IO, "there is no home directory, so the files of the clients cannot be found")
 	}
+	program, err := a.program()
+	if err != nil {
+		return err
+	}
 	return a.Print(map[string]any{"clients": list}, func(w *Painter) {
 		rows := [][]string{}
 		for _, s := range list {
@@ -302,6 +306,9 @@ func (a *App) setupList() error {
 				state = "cannot be read: " + s.Problem
 			case s.Command != "":
 				state = "set up"
+				if level, text := wrongProgram(s, program); level == levelWarning {
+					state += ", but " + text + ": loci setup " + s.Client
+				}
 			case s.Installed:
 				state = "found, not set up: loci setup " + s.Client
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/loci-memory/loci"
 )
@@ -167,7 +168,7 @@ func (p *Plan) jsonItem(where string, text []byte) (*jsonItem, bool) {
 	own = append(own, "kind", "id", "tags", "namespace", "scope", "metadata", "created_at")
 	for _, name := range sortedKeys(members) {
 		if !slices.Contains(own, name) {
-			p.Leave(where, it.Kind, name, "is no field of a line of kind %s; put what is your own into metadata", it.Kind)
+			p.Leave(where, it.Kind, name, "is no field of a line of kind %s; there are %s; put what is your own into metadata", it.Kind, strings.Join(own, ", "))
 			return nil, false
 		}
 	}

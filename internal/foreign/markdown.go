@@ -265,6 +265,10 @@ func ReadMarkdown(name string, folder fs.FS) (*Plan, error) {
 
 // ReadMarkdownFile is ReadMarkdown for one file.
 func ReadMarkdownFile(name string, r io.Reader) (*Plan, error) {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".json", ".jsonl": // of another memory, which would come in as one long text
+		return nil, errs.Invalid("path", "is JSON and no Markdown: say of which memory it is")
+	}
 	p := newPlan(name)
 	if text, ok := p.pageText(name, r); ok {
 		if err := p.markdown(name, text); err != nil {

@@ -90,6 +90,16 @@ func TestMem0Forms(t *testing.T) {
 }
 
 // TestLinks holds that links in a folder are not followed.
+// TestMarkdownIsNoJSON: the file of another memory does not come in as one long text.
+func TestMarkdownIsNoJSON(t *testing.T) {
+	for name, refused := range map[string]bool{"mem0.json": true, "dir/Memory.JSONL": true, "a.md": false, "a.txt": false, "a": false} {
+		_, err := ReadMarkdownFile(name, strings.NewReader("The tide table is updated weekly."))
+		if (err != nil) != refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestLinks(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret.md")
 	if err := os.WriteFile(outside, []byte("Secret."), 0o600); err != nil {

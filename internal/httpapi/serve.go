@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/loci-memory/loci/internal/errs"
@@ -90,7 +91,11 @@ func listen(ctx context.Context, addr string, tokens bool) (net.Listener, error)
 	}
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", addr)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, &errs.Error{Code: errs.IO, Field: "listen", Err: err,
+			Message: "another program listens on " + addr + " already, perhaps another loci serve: stop it or choose another port"}
+	case err != nil:
 		return nil, errs.Wrap(errs.IO, err, "cannot listen on %s", addr)
 	}
 	// A name resolves to whatever the system says.

@@ -54,11 +54,18 @@ func rememberTool() *tool {
 
 // redactions says what was taken out of a write.
 func redactions(doc document) []string {
-	var out []string
+	var rules []string
 	for _, r := range items(doc, "redacted") {
-		out = append(out, fmt.Sprintf("What looked like a secret was taken out before it was stored: %s, %v times.", str(r, "rule"), r["count"]))
+		rule := str(r, "rule")
+		if n := fmt.Sprint(r["count"]); n != "1" {
+			rule += " (" + n + " times)"
+		}
+		rules = append(rules, rule)
 	}
-	return out
+	if len(rules) == 0 {
+		return nil
+	}
+	return []string{"What looked like a secret was taken out before it was stored: " + strings.Join(rules, ", ") + "."}
 }
 
 func recallTool() *tool {
@@ -185,14 +192,17 @@ func searchTool() *tool {
 		if err != nil {
 			return nil, renamed(err, map[string]string{"filter.created_from_us": "since"})
 		}
-		notes := degraded(obj(doc, "diagnostics"))
+		told := obj(doc, "diagnostics")
+		notes := degraded(told)
 		if err := s.nameEnds(ctx, items(doc, "hits"), filter); err != nil {
 			return nil, renamed(err, nil)
 		}
 		hits, _ := slim(doc["hits"]).([]any)
 		const none = "Nothing was found."
 		return &reply{
-			doc: document{"hits": hits}, lists: []string{"hits"}, budget: budget, recalled: true, notes: notes, none: none,
+			// Clients that show a model the structure alone must not hide what was missing.
+			doc:   document{"hits": hits, "degraded": told["degraded"], "vector_missing": told["vector_missing"]},
+			lists: []string{"hits"}, budget: budget, recalled: true, notes: notes, none: none,
 			say: func(doc document) string {
 				return lines(items(doc, "hits"), none, func(m document) string {
 					kind, _, _ := strings.Cut(str(m, "key"), ":")
