@@ -2,9 +2,9 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -92,6 +92,11 @@ func (s *server) readNote(ctx context.Context, id loci.ID, args map[string]any, 
 	return r, nil
 }
 
+// statusHealth is what health tells of a part of the store.
+func statusHealth() []string {
+	return []string{"schema_version", "revision", "indexed_revision", "pending_index_updates", "index_usable", "record_count", "counts", "reranker_registered"}
+}
+
 func statusTool() *tool {
 	return define(tool{
 		name: "status", title: "Status",
@@ -103,6 +108,12 @@ func statusTool() *tool {
 		health, err := s.call(ctx, "health", nil)
 		if err != nil {
 			return nil, err
+		}
+		// Of the rest a caller with a home is told nothing, and a zero would mislead.
+		for name := range health {
+			if !slices.Contains(statusHealth(), name) {
+				delete(health, name)
+			}
 		}
 		doc := document{"namespace": h.namespace, "scopes": h.scopes, "context": h.context, "health": health}
 		vectors, err := s.call(ctx, "embeddings.status", map[string]any{"namespace": h.namespace})
@@ -131,7 +142,7 @@ func statusTool() *tool {
 				out = append(out, "There are no vectors yet: search goes by words only.")
 			}
 			for _, t := range items(vectors, "tiers") {
-				if left, ok := t["left"].(json.Number); ok && t["enabled"] == true && left != "0" {
+				if t["enabled"] == true && t["ready"] == false && fmt.Sprint(t["records"]) != "0" {
 					out = append(out, fmt.Sprintf("Vectors of the tier %s: %v of %v made.", str(t, "tier"), t["vectors"], t["records"]))
 				}
 			}
