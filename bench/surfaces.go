@@ -181,11 +181,13 @@ func (r *surfacesRun) load() (err error) {
 
 // queries are questions for the corpus, of every class in turn.
 func (r *surfacesRun) queries(n int) []string {
-	all := NewCorpus(r.Seed, r.report.Records).Queries(n/len(Classes()) + 1)
+	all := NewCorpus(r.Seed, r.report.Records).Queries(n)
 	var out []string
-	for i := 0; len(out) < n; i++ {
+	for i := range n {
 		for _, class := range Classes() {
-			out = append(out, all[class][i])
+			if q := all[class][i]; q != "" { // a small corpus has no words of some classes
+				out = append(out, q)
+			}
 		}
 	}
 	return out[:n]

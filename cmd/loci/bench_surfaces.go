@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/loci-memory/loci"
 	"github.com/loci-memory/loci/bench"
@@ -20,7 +20,6 @@ import (
 // benchSurfacesCommand measures what the surfaces add on this machine.
 func benchSurfacesCommand(a *cli.App) *cobra.Command {
 	var opts bench.SurfacesOptions
-	var parts []string
 	cmd := &cobra.Command{
 		Use:   "surfaces",
 		Short: "Measure the ways in: MCP, HTTP, attached processes",
@@ -30,60 +29,41 @@ many HTTP clients at once; and two processes that write to one memory. The store
 vectors take minutes to make; --keep leaves it for the next run. Your own memory is
 not touched.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			ctx, cancel := a.WithTimeout(cmd.Context())
-			defer cancel()
-			for _, name := range parts {
-				opts.Parts = append(opts.Parts, bench.SurfacesPart(name))
-			}
-			if !a.Quiet() && !a.JSON() {
-				opts.Out = a.Stderr()
-			}
+	}
+	parts := partsFlag(cmd, "parts", bench.SurfacesParts())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return runBench(a, cmd, "Embedding", func(ctx context.Context, say io.Writer, progress func(done, total int)) (_ *bench.SurfacesReport, err error) {
+			opts.Parts, opts.Out, opts.Progress = parts(), say, progress
 			exe, err := os.Executable()
 			if err != nil {
-				return err
+				return nil, err
 			}
 			opts.Program = []string{exe}
+			if f := cmd.Flag("embedder"); f.Changed {
+				opts.Program = append(opts.Program, "--embedder", f.Value.String())
+			}
 			m, err := a.OpenModel()
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if m == nil {
-				return errors.New("this measures with an embedder; leave --embedder none out")
+				return nil, errors.New("this measures with an embedder; leave --embedder none out")
 			}
 			defer func() { err = errors.Join(err, m.Close()) }()
 			opts.Bind = func(ctx context.Context, db *loci.DB) (string, error) { return m.ID, m.Bind(ctx, db) }
 			opts.HTTP = serveForBench
-			p := a.Progress("Embedding")
-			defer p.Close()
-			opts.Progress = func(done, total int) {
-				p.Update(int64(done), int64(total))
-				if done == total {
-					p.Close()
-				}
-			}
-			report, err := bench.RunSurfaces(ctx, opts)
-			if err != nil {
-				return err
-			}
-			if a.JSON() {
-				return report.WriteJSON(a.Stdout())
-			}
-			return report.WriteText(a.Stdout())
-		},
-	}
-	var names []string
-	for _, p := range bench.SurfacesParts() {
-		names = append(names, string(p))
+			return bench.RunSurfaces(ctx, opts)
+		})
 	}
 	f := cmd.Flags()
 	f.IntVar(&opts.Records, "records", 0, "records of the store (default 100000)")
 	f.Uint64Var(&opts.Seed, "seed", 0, "seed of the records (default 1)")
 	f.StringVar(&opts.Dir, "keep", "", "make the store in this `directory` and leave it there for the next run")
 	f.DurationVar(&opts.Load, "load", 0, "how long the clients call (default 1m0s)")
+	f.IntVar(&opts.Starts, "starts", 0, "starts of an MCP server (default 10)")
+	f.IntVar(&opts.Calls, "calls", 0, "recalls through each way in (default 600)")
 	f.IntVar(&opts.Clients, "clients", 0, "clients at once (default 32)")
 	f.IntVar(&opts.Writes, "writes", 0, "records that each of the two processes writes (default 10000)")
-	f.StringSliceVar(&parts, "parts", nil, "what to measure, separated by commas: "+strings.Join(names, ", ")+" (default all)")
 	return cmd
 }
 
