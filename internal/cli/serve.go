@@ -51,7 +51,7 @@ When another loci process holds the data directory, it passes calls on to that o
 Without tokens only this machine is served, and every program on it may do
 everything. With --tokens each request but /healthz and /readyz needs one:
 
-  loci token new --tokens tokens.json --name laptop --grant work:rw
+  loci token new laptop --tokens tokens.json --grant work:rw
   loci serve --tokens tokens.json
 
 Tokens and memories cross the network as they are: beyond this machine, put a
@@ -161,23 +161,20 @@ file again when it changes.`,
 }
 
 func (a *App) tokenNew() *cobra.Command {
-	var name string
 	var grants []string
 	var admin bool
 	cmd := &cobra.Command{
-		Use:   "new",
+		Use:   "new NAME",
 		Short: "Make a token and show it, this once",
 		Long: `Makes a token of 256 random bits and adds its hash to the file, which is made if
-need be. A grant is NAMESPACE[:SCOPE,SCOPE][:rw]: without scopes it is for all of
+need be. The name is for people and logs. A grant is NAMESPACE[:SCOPE,SCOPE][:rw]: without scopes it is for all of
 them, without rw for reading; "*" is every namespace.
 
-  loci token new --tokens tokens.json --name laptop --grant work:rw --grant notes
-  loci token new --tokens tokens.json --name operator --grant '*:rw' --admin`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if name == "" {
-				return usageError{errors.New("name the token with --name"), cmd.CommandPath()}
-			}
+  loci token new laptop --tokens tokens.json --grant work:rw --grant notes
+  loci token new operator --tokens tokens.json --grant '*:rw' --admin`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
 			access := loci.Access{Admin: admin}
 			for _, text := range grants {
 				g, err := tokens.ParseGrant(text)
@@ -208,7 +205,6 @@ them, without rw for reading; "*" is every namespace.
 			})
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "`name` of the token, for people and logs")
 	cmd.Flags().StringArrayVar(&grants, "grant", nil, "what it may reach; repeat it for several")
 	cmd.Flags().BoolVar(&admin, "admin", false, "also what concerns the store as a whole")
 	return cmd

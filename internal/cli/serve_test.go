@@ -22,11 +22,11 @@ func TestToken(t *testing.T) {
 		return cmdLine{env: env, args: append([]string{"token"}, args...), deps: noStore(t)}.run(t)
 	}
 	var made struct{ Name, Token, File string }
-	got := run("new", "--name", "laptop", "--grant", "work:public,team:rw", "--grant", "home", "--json")
+	got := run("new", "laptop", "--grant", "work:public,team:rw", "--grant", "home", "--json")
 	if err := json.Unmarshal([]byte(got.stdout), &made); err != nil || got.code != 0 || made.Name != "laptop" || made.File != file || len(made.Token) < 40 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if got := run("new", "--name", "operator", "--admin", "--quiet"); got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, "loci_") {
+	if got := run("new", "operator", "--admin", "--quiet"); got.code != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, "loci_") {
 		t.Errorf("%+v", got)
 	}
 	got = run("list")
@@ -66,11 +66,11 @@ func TestToken(t *testing.T) {
 		part string
 	}{
 		{[]string{"remove", "laptop"}, op.ExitNotFound, "no token"},
-		{[]string{"new", "--grant", "work"}, op.ExitUsage, "--name"},
-		{[]string{"new", "--name", "x"}, op.ExitUsage, "may do nothing"},
-		{[]string{"new", "--name", "x", "--grant", "a:b:c"}, op.ExitUsage, "NAMESPACE[:SCOPE,SCOPE][:rw]"},
-		{[]string{"new", "--name", "operator", "--admin"}, op.ExitConflict, "already"},
-		{[]string{"new", "--name", " ", "--admin"}, op.ExitUsage, "name"},
+		{[]string{"new", "--grant", "work"}, op.ExitUsage, "accepts 1 arg"},
+		{[]string{"new", "x"}, op.ExitUsage, "may do nothing"},
+		{[]string{"new", "x", "--grant", "a:b:c"}, op.ExitUsage, "NAMESPACE[:SCOPE,SCOPE][:rw]"},
+		{[]string{"new", "operator", "--admin"}, op.ExitConflict, "already"},
+		{[]string{"new", " ", "--admin"}, op.ExitUsage, "name"},
 	} {
 		if got := run(tt.args...); got.code != tt.code || !strings.Contains(got.stderr, tt.part) || got.stdout != "" {
 			t.Errorf("%v: %+v", tt.args, got)

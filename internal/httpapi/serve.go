@@ -85,7 +85,7 @@ func listen(ctx context.Context, addr string, tokens bool) (net.Listener, error)
 		return nil, errs.Invalid("listen", "%q is not an address; write it as 127.0.0.1:7474", addr)
 	}
 	const remedy = "without tokens only this machine is served: use 127.0.0.1, [::1] or localhost, or make a token with " +
-		"loci token new --tokens FILE --name NAME --grant NAMESPACE:rw and serve with --tokens FILE"
+		"loci token new NAME --tokens FILE --grant NAMESPACE:rw and serve with --tokens FILE"
 	if !tokens && !isLoopback(host) {
 		return nil, errs.Invalid("listen", "%q is not a loopback address; %s", addr, remedy)
 	}
