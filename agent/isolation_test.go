@@ -171,7 +171,9 @@ func episodeProbes() (out []probe) {
 	add("Between", func(ctx context.Context, s *EpisodicMemory) (any, error) {
 		return s.Between(ctx, BetweenRequest{FromUS: 0, ToUS: T + day})
 	})
-	add("Last", func(ctx context.Context, s *EpisodicMemory) (any, error) { return s.Last(ctx, ThreadRequest{Thread: "talk"}) })
+	add("Last", func(ctx context.Context, s *EpisodicMemory) (any, error) {
+		return s.Last(ctx, ThreadRequest{Thread: "talk"})
+	})
 	for _, f := range selections() {
 		add("RecallSimilar", func(ctx context.Context, s *EpisodicMemory) (any, error) {
 			return s.RecallSimilar(ctx, RecallRequest{Embedding: x(), Selection: f})
