@@ -124,6 +124,10 @@ func readBitmap(data []byte, magic string, n uint32) (del *deleteSet, rest []byt
 	if err := bm.UnmarshalBinary(data[:size]); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
+	// Its largest one is only that of a bitmap whose runs are in order.
+	if err := bm.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
 	if !bm.IsEmpty() && bm.Maximum() >= n {
 		return nil, nil, fmt.Errorf("%w: a deleted one out of range", errDamaged)
 	}
