@@ -80,7 +80,7 @@ func appendEntries(out []JournalEntry, revision int64, buf []byte) ([]JournalEnt
 		buf = buf[n+m+1:]
 		if of&(journalVector|journalLeft) != 0 {
 			number, k := binary.Uvarint(buf)
-			if k <= 0 || number == 0 {
+			if k <= 0 || number == 0 || of&journalVector != 0 && of&journalLeft != 0 {
 				return nil, errs.New(errs.Storage, "the database is damaged: a journal row cannot be read")
 			}
 			if buf = buf[k:]; of&journalVector != 0 {

@@ -138,6 +138,7 @@ func FuzzJournalRow(f *testing.F) {
 	f.Add([]byte{1, 2, 3})
 	f.Add([]byte{0x80, 1, 2, 0x83, 0x90, 1, 7, 7, 7})
 	f.Add([]byte{0, 0, 0x80, 5})
+	f.Add([]byte{1, 2, 0x41, 6, 1, 2, 0xc1, 6})
 	f.Fuzz(func(t *testing.T, row []byte) {
 		entries, err := appendEntries(nil, 4, row)
 		if err != nil {
@@ -153,6 +154,9 @@ func FuzzJournalRow(f *testing.F) {
 			if again = append(again, byte(e.Kind)); e.Space != 0 {
 				again[len(again)-1] |= journalVector
 				again = binary.AppendUvarint(again, uint64(e.Space))
+			} else if e.Left != 0 {
+				again[len(again)-1] |= journalLeft
+				again = binary.AppendUvarint(again, uint64(e.Left))
 			}
 		}
 		twice, err := appendEntries(nil, 4, again)
