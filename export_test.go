@@ -263,7 +263,7 @@ func TestImportRefuses(t *testing.T) {
 		{"not UTF-8", header + memory(1, `,"reasoning":"`+"\xff"+`"`), ErrValidation, "line 2: is not valid UTF-8"},
 		{"half a pair", header + memory(1, `,"reasoning":"\ud800"`), ErrValidation, "line 2"},
 		{"unknown kind", header + `{"kind":"SECRET","id":1}`, ErrValidation, "line 2: kind"},
-		{"kind not first", header + `{"id":1,"kind":"memory"}`, ErrValidation, "line 2: must begin"},
+		{"kind not first", header + `{"id":1,"kind":"memory"}`, ErrValidation, "line 2: is no line of an export"},
 		{"unknown setting", header + `{"setting":"SECRET","namespace":"x"}`, ErrValidation, "line 2: setting"},
 		{"setting too late", header + memory(1, "") + `{"setting":"note_root","namespace":"x","path":"y"}`, ErrValidation, "line 3: setting"},
 		{"header twice", header + header, ErrValidation, "line 2: format"},
