@@ -123,7 +123,7 @@ class Data:
 
 
 def overlap(found, expected):
-    return len(set(found) & set(expected)) / max(1, len(expected))
+    return len(set(found) & set(expected)) / len(expected) if expected else 1.0
 
 
 class Trial:
@@ -196,11 +196,13 @@ class Trial:
                 self.vector("vector" + filtered, tag)
             if self.hello["hybrid"]:
                 self.hybrid("hybrid" + filtered, tag)
-        one = [{"text": "nothing", "words": "nothing", "vector": 0}]
-        arguments = {"queries": one, "k": K, "vectors": str(self.data.questions_path)}
+        one = {"text": "nothing", "words": "nothing"}
+        vectors = ""
+        if self.hello["vector"]:
+            one["vector"], vectors = 0, str(self.data.questions_path)
         for kind in ("text", "vector", "hybrid"):
             if not self.hello[kind]:
-                self.check_refusal("search", kind=kind, **(arguments if kind != "text" else arguments | {"vectors": ""}))
+                self.check_refusal("search", kind=kind, queries=[one], k=K, vectors=vectors)
 
     def ask(self, kind, tag, k=K, **more):
         d = self.data
@@ -263,12 +265,14 @@ class Trial:
         """Whether a record is found by a word, its own one if none is given, or by its vector."""
         if self.hello["text"]:
             word = word or f"own{id}word"
-            q = {"text": word, "words": word}
-            return id in self.product.call("search", kind="text", queries=[q], k=K)["ids"][0]
-        effort = max(self.hello["effort"], default=0)
-        path = str(self.data.vectors_path)
-        a = {"kind": "vector", "queries": [{"vector": id}], "k": K, "effort": effort, "vectors": path}
-        return id in self.product.call("search", **a)["ids"][0]
+            a = {"kind": "text", "queries": [{"text": word, "words": word}]}
+        else:
+            effort = max(self.hello["effort"], default=0)
+            path = str(self.data.vectors_path)
+            a = {"kind": "vector", "queries": [{"vector": id}], "effort": effort, "vectors": path}
+        ids = self.product.call("search", k=K, **a)["ids"][0]
+        assert len(ids) == len(set(ids)), f"a record is found twice: {ids}"
+        return id in ids
 
     def writes(self, start, end):
         d, vectors = self.data, self.hello["vector"]
