@@ -21,12 +21,13 @@ func hello() protocol.Hello {
 		Settings: "embedded, defaults throughout. Records with vectors of the caller's are the facts of an agent memory, under the caller's ids: " +
 			"text, tags and vector are written in one synced transaction and can be found when it returns. " +
 			"Searches are DB.Search (any of the words, those with all of them first, by BM25; hybrid: fused with the vectors by score, " +
-			"the query's vector handed over by an embedder that only passes it on), those by vector alone QueryHits, approximate unless exact is asked for; " +
+			"the query's vector handed over by an embedder that only passes it on), those by vector alone QueryHits, approximate or, where that finds too few, exact; " +
 			"the index holds a vector at one byte a number, and the best candidates are scored by the vectors in full. " +
 			"Without vectors records are memories. Embedding in the background is off, as every vector comes with its record. " +
 			"Replaced facts keep their versions, ten at most.",
 		Durable: "synced",
 		Text:    true, Vector: true, Hybrid: true, Filter: true, Update: true, Delete: true, Graph: true,
+		Effort: []int{effortDefault, effortExact}, EffortIs: "1: approximate, 2: every vector is compared (exact)",
 		Missing: []string{"an analysis that only parts at blanks: texts whose words come parted go through its own as well"},
 	}
 }
@@ -42,6 +43,12 @@ func version() string {
 	}
 	return "as in this tree"
 }
+
+// What a caller may choose of a search by vectors.
+const (
+	effortDefault = 1
+	effortExact   = 2
+)
 
 const (
 	// space is the id of the space of the given vectors.

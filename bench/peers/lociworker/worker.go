@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/loci-memory/loci/bench/peers/protocol"
@@ -18,6 +19,9 @@ import (
 // patience is how long a record may take to be found after its write returned
 // before the run is told that it never was.
 const patience = time.Minute
+
+// visibleAmong is how many hits a new record has to be among.
+const visibleAmong = 10
 
 // worker answers the requests of one run.
 type worker struct {
@@ -111,7 +115,7 @@ func (w *worker) answer(ctx context.Context, op string, args json.RawMessage) (a
 	case protocol.OpSingle:
 		return with(args, func(a protocol.Load) (any, error) { return w.single(ctx, a) })
 	case protocol.OpVisible:
-		return with(args, func(a protocol.Visible) (any, error) { return w.visible(ctx, a.Load) })
+		return with(args, func(a protocol.Visible) (any, error) { return w.visible(ctx, a) })
 	case protocol.OpSearch:
 		return with(args, func(a protocol.Search) (any, error) { return w.search(ctx, a) })
 	case protocol.OpUpdate:
@@ -234,12 +238,12 @@ func (w *worker) insert(ctx context.Context, m *meter, b batch) error {
 	return w.store.name(b.records, own)
 }
 
-func (w *worker) visible(ctx context.Context, a protocol.Load) (any, error) {
+func (w *worker) visible(ctx context.Context, a protocol.Visible) (any, error) {
 	var m meter
-	err := w.batches(a, 1, func(b batch) error {
+	err := w.batches(a.Load, 1, func(b batch) error {
 		var own []int64
 		err := m.call(func() (err error) {
-			own, err = w.writeAndFind(ctx, b)
+			own, err = w.writeAndFind(ctx, b, a.Effort)
 			return err
 		})
 		if err != nil {
@@ -250,15 +254,23 @@ func (w *worker) visible(ctx context.Context, a protocol.Load) (any, error) {
 	return m.cost(), err
 }
 
-// writeAndFind writes a record and asks for it until it is found.
-func (w *worker) writeAndFind(ctx context.Context, b batch) ([]int64, error) {
+// writeAndFind writes a record and asks for it until it is found: by its first word,
+// which no other record has, or else by its vector.
+func (w *worker) writeAndFind(ctx context.Context, b batch, effort int) ([]int64, error) {
 	own, err := w.store.insert(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	q := question{kind: protocol.KindText, text: w.store.text(b.records[0].Text, b.records[0].Words), k: 10}
-	if !w.store.texts {
-		q.kind, q.vector = protocol.KindVector, b.vectors[0]
+	q := question{kind: protocol.KindVector, k: visibleAmong, exact: effort == effortExact}
+	if w.store.texts {
+		q.kind = protocol.KindText
+		words := strings.Fields(w.store.text(b.records[0].Text, b.records[0].Words))
+		if len(words) == 0 {
+			return nil, fmt.Errorf("record %d has no word to find it by", b.records[0].ID)
+		}
+		q.text = words[0]
+	} else {
+		q.vector = b.vectors[0]
 	}
 	for begin := time.Now(); ; {
 		found, err := w.store.ask(ctx, q)
@@ -284,7 +296,7 @@ func (w *worker) questions(a protocol.Search) (out []question, err error) {
 	}
 	defer func() { err = errors.Join(err, rows.close()) }()
 	for i, q := range a.Queries {
-		next := question{kind: a.Kind, text: w.store.text(q.Text, q.Words), k: a.K, tag: q.Tag, exact: a.Exact}
+		next := question{kind: a.Kind, text: w.store.text(q.Text, q.Words), k: a.K, tag: q.Tag, exact: a.Exact || a.Effort == effortExact}
 		if q.Vector != nil && rows != nil {
 			vectors, err := rows.read(*q.Vector, 1)
 			if err != nil {

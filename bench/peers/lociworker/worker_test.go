@@ -52,9 +52,9 @@ func makeData(t *testing.T) *data {
 	r := rand.New(rand.NewPCG(7, 11))
 	var lines strings.Builder
 	for i := range testRecords + testExtra {
-		text := fmt.Sprintf("The Keeper wrote %s in the log, 北京的灯塔 on day %d.", own(i), i%50)
+		text := fmt.Sprintf("%s: the Keeper wrote in the log, 北京的灯塔 on day %d.", own(i), i%50)
 		d.records = append(d.records, protocol.Record{ID: i, Text: text,
-			Words: strings.ToLower(fmt.Sprintf("the keeper wrote %s in the log 北京 的 灯塔 on day %d", own(i), i%50)),
+			Words: strings.ToLower(fmt.Sprintf("%s the keeper wrote in the log 北京 的 灯塔 on day %d", own(i), i%50)),
 			Tags:  []string{fmt.Sprintf("ten-%d", i%10), fmt.Sprintf("fifty-%d", i%50)}})
 		line, err := json.Marshal(d.records[i])
 		if err != nil {
@@ -255,7 +255,7 @@ func (r *recordsTest) run() {
 	r.searches()
 
 	costs(t, ask[protocol.Cost](r.a, protocol.OpSingle, r.load(r.last, r.last+20, 7)), 20)
-	costs(t, ask[protocol.Cost](r.a, protocol.OpVisible, protocol.Visible{Load: r.load(r.last+20, r.last+40, 0)}), 20)
+	costs(t, ask[protocol.Cost](r.a, protocol.OpVisible, protocol.Visible{Load: r.load(r.last+20, r.last+40, 0), Effort: effortDefault}), 20)
 	r.last += 40
 	r.searches()
 
@@ -320,7 +320,7 @@ func (r *recordsTest) find(kind string, k int, queries []protocol.Query) [][]int
 	found := ask[protocol.Found](r.a, protocol.OpSearch, s)
 	costs(r.t, found.Cost, len(queries))
 	if kind == protocol.KindVector {
-		s.Exact = true
+		s.Effort = effortExact
 		if exact := ask[protocol.Found](r.a, protocol.OpSearch, s); !slices.EqualFunc(exact.IDs, found.IDs, slices.Equal[[]int]) {
 			r.t.Errorf("exact vectors are %v, not %v", exact.IDs, found.IDs) // so few are all compared anyway
 		}
