@@ -126,9 +126,11 @@ type Search struct {
 }
 
 // Visible writes records one after the other and asks for each of them until it is
-// found, by the text search if the product has one, else by its vector.
+// among the best ten: by its first word, which no other record has, where texts are
+// indexed (Open.Texts), else by its vector.
 type Visible struct {
 	Load
+	Effort int `json:"effort,omitempty"` // of the search by vector; 0: the product's default
 }
 
 // Cost is what a request took.

@@ -76,6 +76,7 @@ class Worker:
 
     def open(self, a):
         self.dimension = a["dimension"]
+        self.texts = a["texts"]
         m = Meter()
         m.call(self.adapter.open, a)
         return m.cost()
@@ -112,20 +113,19 @@ class Worker:
 
     def visible(self, a):
         m = Meter()
-        adapter = self.adapter
-        hello = adapter.hello()
+        adapter, effort = self.adapter, a.get("effort", 0)
+        by_text = self.texts and adapter.hello()["text"]
 
         def write_and_find(batch, vectors):
             adapter.insert(batch, vectors)
             record = batch[0]
             while True:
-                if hello["text"]:
-                    # The record's first words find it among the best ten, or the run
-                    # would never end: the driver gives it a word of its own.
-                    query = {"text": record["text"], "words": record["words"]}
+                if by_text:
+                    # The driver gives each of these records a first word of its own.
+                    query = {"text": record["text"].split()[0], "words": record["words"].split()[0]}
                     found = adapter.text(query, 10, None)
                 else:
-                    found = adapter.vector(vectors[0], 10, None, 0, False)
+                    found = adapter.vector(vectors[0], 10, None, effort, False)
                 if record["id"] in found:
                     return
 

@@ -54,9 +54,21 @@ const (
 	TaskDisk    = "disk"                // Bytes
 	TaskRead    = "read while writing"  // latency
 	TaskWrite   = "write while reading"
+	TaskGraph   = "graph load" // Rate, of relations
 	TaskNear    = "graph neighbourhood"
 	TaskPath    = "graph path"
 	TaskTenants = "tenants"
+)
+
+// What a store held when a row was measured, for tasks that cost more the more it
+// holds: writing, opening, memory, disk. Engines of one kind are compared with
+// stores of the others that hold the same and no more, so such a task gives a row
+// for each: Data is one of these, or empty where a store held texts and vectors.
+// Searches have no such rows: text is searched in stores of texts alone, vectors in
+// stores of vectors alone, hybrid in those of both.
+const (
+	DataTexts   = "texts alone"
+	DataVectors = "vectors alone"
 )
 
 // A Row is one figure of one product. What does not apply is left out.
@@ -64,7 +76,9 @@ type Row struct {
 	Task    string `json:"task"`
 	Class   string `json:"class,omitempty"`  // of a query, or a part of the task
 	Filter  string `json:"filter,omitempty"` // "none", "10 %", "1 %", "0.1 %"
-	Data    string `json:"data,omitempty"`   // which vectors or texts, where not those of the corpus
+	// Data says which vectors or texts, where not those of the corpus, or that the
+	// store held only a part of them: DataTexts, DataVectors.
+	Data    string `json:"data,omitempty"`
 	Records int    `json:"records"`
 	Product string `json:"product"`
 
@@ -77,7 +91,7 @@ type Row struct {
 	Seconds   float64 `json:"seconds,omitempty"` // wall, of the whole task
 	CPUSecs   float64 `json:"cpu_s,omitempty"`   // of the whole task
 	Recall    float64 `json:"recall,omitempty"`  // of vectors: share of the ten nearest found
-	Agreement float64 `json:"agreement,omitempty"`
+	Agreement float64 `json:"agreement,omitempty"` // of graphs: share of the right answers
 	Effort    int     `json:"effort,omitempty"` // the setting that was needed for the recall
 	Bytes     int64   `json:"bytes,omitempty"`
 	Anonymous int64   `json:"anonymous,omitempty"`
