@@ -84,9 +84,9 @@ class Adapter(Base):
         parts = [(tantivy.Occur.Should, term(self.schema, "body", word, "freq")) for word in asked]
         if tag:
             only = tantivy.Query.const_score_query(term(self.schema, "tag", tag, "basic"), 0.0)
-            parts = [(tantivy.Occur.Must, only), (tantivy.Occur.Must, tantivy.Query.boolean_query(parts))]
+            parts.append((tantivy.Occur.Must, only))
         searcher = self.index.searcher()
-        hits = searcher.search(tantivy.Query.boolean_query(parts), k, count=False).hits
+        hits = searcher.search(tantivy.Query.boolean_query(parts, 1), k, count=False).hits
         documents = [searcher.doc(address) for _, address in hits]
         return [(d.get_first("id"), d.get_first("text"))[0] for d in documents]
 
