@@ -155,6 +155,18 @@ func (l line) better(a, b float64) bool {
 	return a < b
 }
 
+// contested says that more than one product has a figure in the line: to be the best
+// of one is nothing.
+func (l line) contested() bool {
+	n := 0
+	for _, c := range l.cells {
+		if c.has {
+			n++
+		}
+	}
+	return n > 1
+}
+
 // against says how many times worse than Loci's a figure is: above 1 Loci is
 // ahead. It is 0 where one of them is missing.
 func (l line) against(product string) float64 {
@@ -182,7 +194,7 @@ func (l line) write(product string, notes *footnotes) string {
 		return s
 	case c.aside != "":
 		s = "*" + s + "*"
-	case c.value == best:
+	case c.value == best && l.contested():
 		s = "**" + s + "**"
 	}
 	if f := l.against(product); f > 0 && product != loci {
@@ -273,7 +285,7 @@ func (g grid) absent(v *view, shown []string) string {
 	var reasons []string
 	names := map[string][]string{}
 	for _, p := range v.products {
-		if slices.Contains(shown, p.Name) {
+		if slices.Contains(shown, p.Name) || p.Version == "" { // who took no part is told of once
 			continue
 		}
 		why := ""
@@ -324,7 +336,6 @@ func (f *footnotes) String() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\n")
 	for i, text := range f.texts {
 		if i > 0 {
 			b.WriteString("; ")
@@ -332,11 +343,14 @@ func (f *footnotes) String() string {
 		fmt.Fprintf(&b, "<sup>%d</sup> %s", i+1, strings.TrimSuffix(text, "."))
 	}
 	b.WriteString(".\n")
-	return b.String()
+	if len(f.texts) > 6 {
+		return folded("Notes", b.String())
+	}
+	return "\n" + b.String()
 }
 
 // longest is how much of a reason the page shows; the results hold all of it.
-const longest = 200
+const longest = 140
 
 // plain makes a text of others fit into a line of Markdown.
 func plain(s string) string {

@@ -31,9 +31,14 @@ func plots() []plot {
 
 const plotWidth = 920
 
-// mark gives the look of a product.
+// mark gives the look of a product, the same on every page; others than the known
+// ones follow in their order.
 func (v *view) mark(name string) mark {
-	return marks(slices.IndexFunc(v.products, func(p result.Product) bool { return p.Name == name }))
+	known := []string{loci, pMemory, "chromadb", "lancedb", sqliteVec, tantivy, "qdrant-client (local)", hnswlib, usearch, "faiss", "mem0ai"}
+	if i := slices.Index(known, name); i >= 0 {
+		return marks(i)
+	}
+	return marks(len(known) + slices.IndexFunc(v.products, func(p result.Product) bool { return p.Name == name }))
 }
 
 // A band is a row of a plot of dots.

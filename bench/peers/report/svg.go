@@ -161,9 +161,15 @@ func steps(v float64, below bool) float64 {
 func (s scale) ticks() []float64 {
 	var out []float64
 	if s.log {
+		parts := []float64{1}
+		if s.high/s.low < 60 { // powers of ten alone would be too few
+			parts = []float64{1, 2, 5}
+		}
 		for e := math.Floor(math.Log10(s.low)); e <= math.Log10(s.high)+1e-9; e++ {
-			if v := math.Pow(10, e); v >= s.low*(1-1e-9) {
-				out = append(out, v)
+			for _, part := range parts {
+				if v := part * math.Pow(10, e); v >= s.low*(1-1e-9) && v <= s.high*(1+1e-9) {
+					out = append(out, v)
+				}
 			}
 		}
 		return out

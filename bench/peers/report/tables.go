@@ -81,6 +81,10 @@ func kinds() map[string]string {
 func settingsBlock(v *view) string {
 	var b strings.Builder
 	for _, p := range v.products {
+		if p.Version == "" {
+			fmt.Fprintf(&b, "- **%s** took no part: %s.\n", p.Name, plain(strings.Join(p.Missing, "; ")))
+			continue
+		}
 		fmt.Fprintf(&b, "- **%s**: %s", p.Name, strings.TrimSuffix(prose(p.Settings), "."))
 		if len(p.Missing) > 0 {
 			missing := make([]string, len(p.Missing))

@@ -95,7 +95,7 @@ func (v *view) addProducts(r run) error {
 			return fmt.Errorf("report: %s: a product without a name", r.name)
 		case old == nil:
 			v.products = append(v.products, p)
-		case p.Version == "": // it could not say what it is, which its rows tell
+		case p.Version == "": // it took no part in this run, which its rows tell
 		case old.Version == "":
 			*old = p
 		// Loci's version is its commit, which the table of runs tells.
@@ -235,8 +235,6 @@ func (v *view) lacks(p *result.Product, k key) string {
 	}, k.task)
 	graph := slices.Contains([]string{result.TaskGraph, result.TaskNear, result.TaskPath}, k.task)
 	switch {
-	case p.Version == "" && len(p.Missing) > 0:
-		return p.Missing[0]
 	case (text || both) && !p.Text:
 		return "no ranked search in text of its own"
 	case (vector || both) && !p.Vector:
@@ -280,17 +278,6 @@ func sizes(keys []key) []int {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// classes gives the classes of lines in their order.
-func classes(keys []key) []string {
-	var out []string
-	for _, k := range keys {
-		if !slices.Contains(out, k.class) {
-			out = append(out, k.class)
-		}
-	}
-	return out
 }
 
 // usual is the size that is shown first, where it was run.
