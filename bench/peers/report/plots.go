@@ -145,67 +145,69 @@ func writesPlot(v *view) string {
 	return v.dots("Writing, p50, "+records(n), "logarithmic; left is better; hollow: a returned write is not synced", bands, logScale, tick)
 }
 
-// memoryPlot draws bars: of memory in two parts, and of disk.
+// memoryPlot draws bars side by side: of memory in two parts, and of disk, for each
+// kind of store.
 func memoryPlot(v *view) string {
 	keys := v.find(nil, result.TaskMemory, result.TaskDisk)
 	n := mainSize(sizes(keys))
-	type bars struct {
-		title string
-		key   key
-	}
-	var parts []bars
-	for _, k := range keys {
-		if k.records != n {
-			continue
+	const half, left, right = plotWidth / 2.0, 150.0, 78.0
+	c := &canvas{width: plotWidth}
+	y := 52.0
+	for _, data := range datasets(keys) {
+		bottom := y
+		for i, task := range []string{result.TaskMemory, result.TaskDisk} {
+			for _, k := range keys {
+				if k.records == n && k.data == data && k.task == task {
+					bottom = max(bottom, v.bars(c, k, half*float64(i), y, half-right, left))
+				}
+			}
 		}
-		if k.task == result.TaskMemory {
-			parts = append(parts, bars{called(k, "Resident memory (pale: before opening)"), k})
-		} else {
-			parts = append(parts, bars{called(k, "Disk"), k})
+		if bottom > y {
+			y = bottom + 26
 		}
 	}
-	if len(parts) == 0 {
+	if y == 52 {
 		return ""
 	}
 	title := "Memory and disk, " + records(n)
-	const left, right = 180.0, 100.0
-	c := &canvas{width: plotWidth}
 	c.text(8, 22, "title", title)
-	y := 52.0
-	for _, part := range parts {
-		high := 0.0
-		for _, r := range v.rows[part.key] {
-			high = max(high, float64(r.Bytes))
-		}
-		if high == 0 {
-			continue
-		}
-		s := scale{low: 0, high: high, from: left, to: plotWidth - right}
-		c.text(12, y, "strong", part.title)
-		y += 10
-		for _, p := range v.products {
-			r := v.row(part.key, p.Name)
-			if r == nil {
-				continue
-			}
-			m := v.mark(p.Name)
-			class := "end"
-			if p.Name == loci {
-				class = "end strong"
-			}
-			c.text(left-10, y+13, class, p.Name)
-			idle, all := s.at(float64(min(r.Idle, r.Bytes))), s.at(float64(r.Bytes))
-			if r.Idle > 0 {
-				c.bar(left, y+2, idle-left, 14, m.colour, 0.35)
-			}
-			c.bar(idle, y+2, max(1, all-idle), 14, m.colour, 1)
-			c.text(all+8, y+13, "small", megabytes(float64(r.Bytes)))
-			y += 21
-		}
-		y += 26
-	}
 	c.height = y - 10
 	return c.String(title, "bars, shorter is better")
+}
+
+// bars draws a product a bar below a heading, and gives where they end; a line
+// without figures takes no room.
+func (v *view) bars(c *canvas, k key, x, y, right, left float64) float64 {
+	high := 0.0
+	for _, r := range v.rows[k] {
+		high = max(high, float64(r.Bytes))
+	}
+	if high == 0 {
+		return y
+	}
+	heading := map[string]string{result.TaskMemory: "Resident (pale: before opening)", result.TaskDisk: "Disk"}[k.task]
+	c.text(x+12, y, "strong", called(k, heading))
+	s := scale{low: 0, high: high, from: x + left, to: x + right}
+	y += 10
+	for _, p := range v.products {
+		r := v.row(k, p.Name)
+		if r == nil {
+			continue
+		}
+		m, class := v.mark(p.Name), "end"
+		if p.Name == loci {
+			class = "end strong"
+		}
+		c.text(x+left-10, y+13, class, p.Name)
+		idle, all := s.at(float64(min(r.Idle, r.Bytes))), s.at(float64(r.Bytes))
+		if r.Idle > 0 {
+			c.bar(x+left, y+2, idle-x-left, 14, m.colour, 0.35)
+		}
+		c.bar(idle, y+2, max(1, all-idle), 14, m.colour, 1)
+		c.text(all+8, y+13, "small", megabytes(float64(r.Bytes)))
+		y += 21
+	}
+	return y
 }
 
 // growthPlot draws a small panel for every class with the products' curves.
