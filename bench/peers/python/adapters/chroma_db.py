@@ -78,7 +78,7 @@ class Adapter(Base):
             where={"tags": {"$contains": tag}} if tag else None,
             include=[],
         )
-        return found["ids"][0]
+        return [int(id) for id in found["ids"][0]]
 
     def update(self, record, vector):
         self.collection.update(

@@ -29,7 +29,7 @@ class Adapter(Base):
         "LABEL_LIST over tags, BTREE over ids, filters applied before; hybrid by its RRF over 50 of each side; "
         "optimize, then the indexes, after loading; single writes are searched beside the indexes until the next optimize"
     )
-    durable = "synced"
+    durable = "written"  # its files are written whole and renamed, none is synced
     can_text = can_vector = can_hybrid = can_filter = can_update = can_delete = True
     effort = [10, 20, 40, 80, 160, 320]
     effort_is = "ef"
