@@ -18,7 +18,8 @@ class Adapter(Base):
     version = chromadb.__version__
     settings = (
         "PersistentClient; one collection, HNSW by cosine with max_neighbors 16 and ef_construction 200, "
-        "batch_size 100 and sync_threshold 1000 as is its default; added in calls of at most max_batch_size; "
+        "sync_threshold a twentieth of the records that there will be (its default of 1000 at least), "
+        "so that loading writes the whole index twenty times; added in calls of at most max_batch_size; "
         "tags as a list in the metadata, asked by $contains; searches return ids alone; "
         "ef_search is changed by modify and holds once the client is opened again, "
         "which the first search with another one does"
@@ -38,6 +39,7 @@ class Adapter(Base):
             raise Unsupported("no ranked full text without its server")
         self.dir = a["dir"]
         self.texts = a["texts"]
+        self.threshold = max(1000, a["capacity"] // 20)
         self.connect()
         self.largest = self.client.get_max_batch_size()
 
@@ -46,7 +48,14 @@ class Adapter(Base):
         self.collection = self.client.get_or_create_collection(
             COLLECTION,
             embedding_function=None,
-            configuration={"hnsw": {"space": "cosine", "max_neighbors": 16, "ef_construction": 200}},
+            configuration={
+                "hnsw": {
+                    "space": "cosine",
+                    "max_neighbors": 16,
+                    "ef_construction": 200,
+                    "sync_threshold": self.threshold,
+                }
+            },
         )
         self.ef = self.collection.configuration["hnsw"]["ef_search"]
 

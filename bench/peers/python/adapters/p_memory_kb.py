@@ -18,8 +18,9 @@ class Adapter(Base):
     name = "p-memory"
     version = version("p-memory")
     settings = (
-        "memories.upsert_many a batch; update_index and embeddings.sync once after loading, "
-        "after every single write too, since its searches see neither before; "
+        "memories.upsert_many a batch; update_index and embeddings.sync once after loading; "
+        "after a single write the next search calls the one or both that it needs, "
+        "for a write leaves words and vectors to them; "
         "vectors of 8 bits (sq8), its default, all of them compared; "
         "an embedder that hands back the given vectors by their texts; "
         "its own tokenizer in both analyses: words, and Chinese as single characters and pairs; "
@@ -39,6 +40,9 @@ class Adapter(Base):
         self.vectors = a["vectors"]
         self.dimension = a["dimension"]
         self.pending = {}  # vectors of what is written and not yet synced, by text
+        self.synced = []  # texts of those that a sync has taken
+        self.catching = threading.Lock()
+        self.new_words = self.new_vectors = False  # whether there are writes to catch up with
         self.asked = threading.local()  # the query's vector while this thread searches
         self.ids = None  # theirs by ours, read when first needed
         self.base = KnowledgeBase(a["dir"])
@@ -57,6 +61,7 @@ class Adapter(Base):
             return [query]
         if self.sample:  # registering tries it with texts of its own
             return [[1.0] + [0.0] * (self.dimension - 1) for _ in texts]
+        self.synced.extend(texts)
         return [self.pending[text].tolist() for text in texts]
 
     def content(self, record):
@@ -76,14 +81,25 @@ class Adapter(Base):
         if self.ids is not None:
             for record, memory in zip(records, written):
                 self.ids[record["id"]] = memory["id"]
-        if len(records) == 1:
-            self.finish()
+        self.new_words, self.new_vectors = True, self.vectors
 
     def finish(self):
-        self.base.update_index()
-        if self.vectors:
-            self.base.embeddings.sync(SPACE, batch=BATCH)
-            self.pending.clear()
+        self.catch_up(words=True, vectors=self.vectors)
+
+    def catch_up(self, words=False, vectors=False):
+        if words and self.new_words:
+            with self.catching:
+                if self.new_words:
+                    self.new_words = False
+                    self.base.update_index()
+        if vectors and self.new_vectors:
+            with self.catching:
+                if self.new_vectors:
+                    self.new_vectors = False
+                    self.base.embeddings.sync(SPACE, batch=BATCH)
+                    for text in set(self.synced):
+                        del self.pending[text]
+                    self.synced.clear()
 
     def search(self, query, k, tag, **paths):
         found = self.base.search(
@@ -106,15 +122,18 @@ class Adapter(Base):
             self.asked.vector = None
 
     def text(self, query, k, tag):
+        self.catch_up(words=True)
         return self.search(self.content(query), k, tag, vector=False)
 
     def vector(self, vector, k, tag, effort, exact):
         if exact:
             raise Unsupported("vectors are kept in 8 bits a number")
+        self.catch_up(vectors=True)
         # It wants a text to embed; which, does not matter.
         return self.asking(vector, "query", k, tag, text=False)
 
     def hybrid(self, query, vector, k, tag, effort):
+        self.catch_up(words=True, vectors=True)
         return self.asking(vector, self.content(query), k, tag)
 
     def theirs(self, id):
@@ -133,7 +152,7 @@ class Adapter(Base):
     def update(self, record, vector):
         memory = self.inputs([record], None if vector is None else [vector])[0]
         self.base.memories.upsert(memory, id=self.theirs(record["id"]))
-        self.finish()
+        self.new_words, self.new_vectors = True, self.vectors
 
     def delete(self, id):
         self.base.memories.delete(self.theirs(id))
@@ -166,6 +185,8 @@ class Adapter(Base):
         return [e["name"] for e in between or []]
 
     def close(self):
+        # Vectors that no sync has taken are known to this process alone.
+        self.finish()
         self.base.close()
 
 
