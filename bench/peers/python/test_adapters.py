@@ -63,6 +63,7 @@ class Data:
         r.shuffle(words)
         self.common, self.rest = words[:30], words[30:430]
         self.count = count
+        self.postings = collections.defaultdict(dict)
         self.records = []
         for i in range(count + extra):
             body = [r.choice(self.common if r.random() < 0.4 else self.rest) for _ in range(r.randint(6, 30))]
@@ -108,15 +109,17 @@ class Data:
 
     def matching(self, query, tag):
         """All ids that hold a word of the query, the best by BM25 first."""
-        documents = [collections.Counter(r["words"].split()) for r in self.records[: self.count]]
-        length = [sum(d.values()) for d in documents]
+        if not self.postings:
+            for record in self.records[: self.count]:
+                for word, frequency in collections.Counter(record["words"].split()).items():
+                    self.postings[word][record["id"]] = frequency
+        length = [r["words"].count(" ") + 1 for r in self.records[: self.count]]
         mean = statistics.mean(length)
         scores = collections.Counter()
         for word in query.split():
-            holding = [i for i, d in enumerate(documents) if word in d]
+            holding = self.postings[word]
             weight = math.log(1 + (self.count - len(holding) + 0.5) / (len(holding) + 0.5))
-            for i in holding:
-                frequency = documents[i][word]
+            for i, frequency in holding.items():
                 scores[i] += weight * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * length[i] / mean))
         wanted = set(self.tagged(tag))
         return [i for i, _ in scores.most_common() if i in wanted]

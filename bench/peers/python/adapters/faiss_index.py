@@ -24,7 +24,7 @@ class Adapter(Base):
     )
     durable = "saved"
     can_vector = can_filter = True
-    effort = [16, 20, 24, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256, ALL]
+    effort = [10, 12, 16, 20, 24, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256, ALL]
     effort_is = f"efSearch ({ALL}: all are compared, without the graph)"
     missing = ["texts", "tags: its filter is a bitmap that its user keeps", "updates and deletes of an HNSW index"]
 

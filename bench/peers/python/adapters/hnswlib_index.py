@@ -18,7 +18,7 @@ class Adapter(Base):
     )
     durable = "saved"
     can_vector = can_filter = can_update = can_delete = True
-    effort = [16, 20, 24, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256, 384, 512]
+    effort = [10, 12, 16, 20, 24, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256, 384, 512]
     effort_is = "ef"
     missing = ["texts", "tags: its filter is a function of Python, called for every vector that is visited"]
 
@@ -49,13 +49,19 @@ class Adapter(Base):
         if tag:
             ids = self.tags.of(tag)
             allowed = ids.__contains__
-            # It fails when it cannot find as many as are asked for.
+            # It must not be asked for more than there are.
             k = min(k, len(ids))
             if not k:
                 return []
         with self.gate.search():
             self.index.set_ef(effort or 64)
-            return self.index.knn_query(vector, k, num_threads=1, filter=allowed)[0][0]
+            try:
+                return self.index.knn_query(vector, k, num_threads=1, filter=allowed)[0][0]
+            except RuntimeError as e:
+                # It gives none at all if its graph leads to fewer than k that may pass.
+                if "contiguous 2D array" in str(e):
+                    return []
+                raise
 
     def update(self, record, vector):
         with self.gate.write():

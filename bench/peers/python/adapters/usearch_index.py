@@ -19,7 +19,7 @@ class Adapter(Base):
     )
     durable = "saved"
     can_vector = can_update = can_delete = True
-    effort = [16, 20, 24, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256, 384, 512]
+    effort = [10, 12, 16, 20, 24, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256, 384, 512]
     effort_is = "expansion_search"
     missing = ["texts", "filters: its interface of Python has none"]
 
