@@ -24,7 +24,7 @@ func hello() protocol.Hello {
 			"the query's vector handed over by an embedder that only passes it on), those by vector alone QueryHits, approximate or, where that finds too few, exact; " +
 			"the index holds a vector at one byte a number, and the best candidates are scored by the vectors in full. " +
 			"Without vectors records are memories. Embedding in the background is off, as every vector comes with its record. " +
-			"Replaced facts keep their versions, ten at most.",
+			"Replaced facts keep their versions, ten at most. After loading, the work of the index in the background is waited for and counted.",
 		Durable: "synced",
 		Text:    true, Vector: true, Hybrid: true, Filter: true, Update: true, Delete: true, Graph: true,
 		Effort: []int{effortDefault, effortExact}, EffortIs: "1: approximate, 2: every vector is compared (exact)",

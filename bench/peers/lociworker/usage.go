@@ -1,6 +1,7 @@
 package lociworker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -43,6 +44,48 @@ func (m *meter) cost() protocol.Cost {
 		out.Wall += t
 	}
 	return out
+}
+
+// When the process counts as quiet: in so many looks in a row it did next to nothing.
+const (
+	quietLook  = 100 * time.Millisecond
+	quietWork  = 2 * time.Millisecond // of processor time, in one look
+	quietLooks = 2
+	longest    = 10 * time.Minute
+)
+
+// settle waits for what the store does by itself after loading. There is nothing to
+// call for: what was written is searchable, and the index looks after itself. But what
+// it costs is a cost of loading, and must not fall into what is measured next. The
+// looks that find the process quiet do not count.
+func settle(ctx context.Context) (protocol.Cost, error) {
+	begin := time.Now()
+	first, err := processorTime()
+	if err != nil {
+		return protocol.Cost{}, err
+	}
+	out, last := protocol.Cost{}, first
+	for quiet := 0; quiet < quietLooks; {
+		select {
+		case <-ctx.Done():
+			return out, ctx.Err()
+		case <-time.After(quietLook):
+		}
+		now, err := processorTime()
+		if err != nil {
+			return out, err
+		}
+		quiet++
+		if took := time.Since(begin); now-last >= quietWork {
+			quiet = 0
+			out = protocol.Cost{Times: []float64{took.Seconds()}, Wall: took.Seconds(), CPU: (now - first).Seconds()}
+			if took > longest {
+				return out, fmt.Errorf("the store is still at work %v after loading", took)
+			}
+		}
+		last = now
+	}
+	return out, nil
 }
 
 // memory is what the process holds, in bytes: all of it, and what is its own and not

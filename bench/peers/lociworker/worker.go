@@ -108,10 +108,7 @@ func (w *worker) answer(ctx context.Context, op string, args json.RawMessage) (a
 	case protocol.OpLoad:
 		return with(args, func(a protocol.Load) (any, error) { return w.load(ctx, a) })
 	case protocol.OpFinish:
-		// Nothing is left to do: what a write has returned of is searchable, and the
-		// index looks after itself.
-		var m meter
-		return m.cost(), nil
+		return settle(ctx)
 	case protocol.OpSingle:
 		return with(args, func(a protocol.Load) (any, error) { return w.single(ctx, a) })
 	case protocol.OpVisible:
