@@ -22,22 +22,22 @@ PRAGMA temp_store = MEMORY;
 """
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS docs (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS tags (tag TEXT NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (tag, id)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS tags_of ON tags (id);
+CREATE TABLE docs (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE tags (tag TEXT NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (tag, id)) WITHOUT ROWID;
+CREATE INDEX tags_of ON tags (id);
 """
 
 # The index of full text keeps no text of its own: docs has it. Tags are a column of
 # it, as that is its fastest filter by far, and do not count for the rank.
 TEXTS = """
-CREATE VIRTUAL TABLE IF NOT EXISTS fts USING fts5
+CREATE VIRTUAL TABLE fts USING fts5
     (body, tags, content = '', contentless_delete = 1, tokenize = '{tokenize}');
 INSERT INTO fts (fts, rank) VALUES ('rank', 'bm25(1.0, 0.0)');
 """
 
 VECTORS = """
-CREATE TABLE IF NOT EXISTS vectors (id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-CREATE VIRTUAL TABLE IF NOT EXISTS bits USING vec0 (id INTEGER PRIMARY KEY, vector bit[{bits}]);
+CREATE TABLE vectors (id INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE VIRTUAL TABLE bits USING vec0 (id INTEGER PRIMARY KEY, vector bit[{bits}]);
 """
 
 # Ways to the ids of one side of a search, for searches of one side and of both.
@@ -98,14 +98,19 @@ class Adapter(Base):
         # Bits are kept in whole bytes.
         self.padding = -a["dimension"] % 8
         self.connections = threading.local()
+        new = not os.path.exists(self.path)
         c = self.connection()
+        if new:
+            self.create(c, a["dimension"])
+
+    def create(self, c, dimension):
         tokenize = "unicode61 remove_diacritics 0" if self.analysis == "words" else "porter unicode61"
         with c:
             c.execute(TABLES)
             if self.texts:
                 c.execute(TEXTS.format(tokenize=tokenize))
             if self.vectors:
-                c.execute(VECTORS.format(bits=a["dimension"] + self.padding))
+                c.execute(VECTORS.format(bits=dimension + self.padding))
 
     def connection(self):
         """The connection of this thread: readers do not wait for the writer then."""
