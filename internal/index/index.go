@@ -250,12 +250,17 @@ type VectorQuery struct {
 	Space  int64
 	Values []float32 // of unit length and the space's dimension
 	Limit  int
+	// Want is how many of the hits, from the best, an answer from a part of the vectors
+	// is to find; 0, or more than Limit, means all of them.
+	Want int
 	// Exact forbids answers from a part of the vectors only.
 	Exact bool
 	// Certain asks for every record that may be among the Limit nearest ones by the
 	// cosines themselves: for more than Limit of them where the scanned form cannot
 	// tell. It implies Exact.
 	Certain bool
+	// NoThreads leaves Thread of the hits 0.
+	NoThreads bool
 	// IDs narrows the search to these records, ascending; nil: no narrowing.
 	IDs []int64
 }
@@ -265,8 +270,8 @@ type VectorHit struct {
 	ID     int64
 	Kind   Kind
 	Thread int64 // as in Document; 0 where Certain was asked for
-	// Score is the cosine by the scanned form: exact for EncodingF32, off by some
-	// thousandths for EncodingSQ8, whose best have to be scored again.
+	// Score is the cosine: up to rounding for EncodingF32, off by some millionths, at
+	// worst by a few ten-thousandths, for EncodingSQ8.
 	Score float32
 	// Slack is how far the cosine may lie from Score, at most; 0 unless Certain was
 	// asked for.

@@ -33,6 +33,29 @@ func Quantize(codes []int8, v []float32) (scale float32) {
 	return scale
 }
 
+// FineSteps is how many steps of Refine's codes make one of Quantize's.
+const FineSteps = 2 * maxCode
+
+// Refine writes what codes leave of v, in steps of scale/FineSteps, to fine, where
+// Quantize gave codes and scale for v. Then v[i] is about
+// scale*(codes[i]+fine[i]/FineSteps), off by at most scale/(2*FineSteps). All are of
+// one length; a scale of 0 makes fine zero.
+func Refine(fine, codes []int8, scale float32, v []float32) {
+	if len(fine) != len(v) || len(codes) != len(v) {
+		panic("vec: Refine of different lengths")
+	}
+	if scale == 0 {
+		clear(fine)
+		return
+	}
+	inv := FineSteps / float64(scale)
+	for i, x := range v {
+		// Rounding of the scale itself may carry it past half a step of the codes.
+		f := math.RoundToEven(float64(x)*inv - FineSteps*float64(codes[i]))
+		fine[i] = int8(min(max(f, -maxCode), maxCode))
+	}
+}
+
 // QuantizeRows quantises len(scales) rows of dim elements each, which follow
 // each other in v, into rows of codes that lie stride apart. What lies between
 // two rows of codes is set to zero.

@@ -28,8 +28,8 @@ type Options struct {
 	VectorBytes int
 	// MinLists is the least number of vectors in a partition of a file that are
 	// divided into lists, ScanRows how many a search scans before it uses them,
-	// and ProbeRows how many it then looks at at least. 0 means 8,192, 20,000 and
-	// 4,000.
+	// and ProbeRows how many it then looks at at least. 0 means 2,048, 5,000
+	// and 200.
 	MinLists  int
 	ScanRows  int
 	ProbeRows int
@@ -150,13 +150,13 @@ func Open(fs FS, opts Options) (*Index, error) {
 		opts.VectorBytes = 8 << 20
 	}
 	if opts.MinLists == 0 {
-		opts.MinLists = 8192
+		opts.MinLists = 2048
 	}
 	if opts.ScanRows == 0 {
-		opts.ScanRows = 20_000
+		opts.ScanRows = 5000
 	}
 	if opts.ProbeRows == 0 {
-		opts.ProbeRows = 4000
+		opts.ProbeRows = 200
 	}
 	if opts.OnCheckpoint == nil {
 		opts.OnCheckpoint = func(int64) {}

@@ -2,12 +2,10 @@ package embedded
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
 	"github.com/loci-memory/loci/internal/index"
-	"github.com/loci-memory/loci/internal/vec"
 )
 
 // nearest is the scratch of one search for vectors.
@@ -19,7 +17,7 @@ type nearest struct {
 	text  *searcher // the filter, evaluated over the records
 	kinds []nearKind
 	runs  []run
-	lists listHeap
+	lists listOrder
 	found []uint32
 }
 
@@ -66,20 +64,8 @@ func (v *view) Nearest(q index.VectorQuery, f index.Filter) (res index.VectorRes
 		}
 		return res, nil
 	}
-	slices.SortFunc(n.top.heap, func(a, b vecHit) int {
-		if a.before(&b) {
-			return -1
-		}
-		return 1
-	})
-	res.Hits = make([]index.VectorHit, len(n.top.heap))
-	for i, h := range n.top.heap {
-		res.Hits[i] = index.VectorHit{ID: h.id, Kind: h.kind, Score: h.score}
-	}
-	for i, h := range res.Hits {
-		if p, doc, ok := s.kind(h.Kind).locate(h.ID); ok {
-			res.Hits[i].Thread = p.thread(doc)
-		}
+	if res.Hits, err = n.hits(); err != nil {
+		return index.VectorResult{}, err
 	}
 	return res, nil
 }
@@ -122,6 +108,9 @@ func (n *nearest) open() bool {
 			n.openTail(k, t)
 		}
 	}
+	for i := range n.runs {
+		n.runs[i].number = uint32(i)
+	}
 	return len(n.runs) > 0
 }
 
@@ -137,7 +126,7 @@ func (n *nearest) openTail(k *nearKind, t tailView) {
 			continue
 		}
 		n.runs = append(n.runs, run{kind: k, form: p.form, ids: p.ids[:c], scopes: p.scopes[:c], scales: p.scales[:c], sorted: p.sorted,
-			codes: p.codes[:int(c)*p.form.stride()], deleted: p.deleted, rev: n.v.rev})
+			codes: p.codes[:int(c)*p.form.stride()], fine: p.fine[:int(c)*p.form.fineStride()], deleted: p.deleted, rev: n.v.rev})
 		k.rows += int(c)
 	}
 }
@@ -146,12 +135,6 @@ const (
 	// lookUpCost is what looking a row up by its id and scoring it costs, in rows
 	// of a scan.
 	lookUpCost = 6
-	// probeShare: a search through lists looks at this many times the square
-	// root of the rows, as 24 lists hold when there are twice the root of them.
-	probeShare = 12
-	// probeLeast is how many rows that pass a search through lists looks at at
-	// least, unless it is more than it would without a filter.
-	probeLeast = 1200
 )
 
 // run searches all runs. It says whether every row that passes was looked at.
@@ -221,110 +204,4 @@ func (n *nearest) lookUp(r *run) error {
 		}
 	}
 	return n.scanRows(r, n.found)
-}
-
-// probe searches the lists that were scored, the nearest first.
-func (n *nearest) probe() (exact bool, err error) {
-	h := &n.lists
-	if h.len() == 0 {
-		return true, nil
-	}
-	rows, passing := 0, 0.0
-	for _, ri := range h.runs {
-		r := &n.runs[ri]
-		rows += len(r.ids)
-		passing += float64(len(r.ids)) * r.kind.filter.share()
-	}
-	h.heapify()
-	// The more a filter leaves out, the more lists it takes to see enough, though
-	// not in proportion. Rows that pass are counted rather than lists, so that a
-	// filter that leaves out the query's own neighbourhood makes it look further.
-	share := min(passing/float64(rows), 1)
-	want := max(probeShare*math.Sqrt(float64(rows)), float64(n.v.ix.opts.ProbeRows))
-	enough := max(want*math.Pow(share, 0.75), min(want, probeLeast)) * limitShare(n.q.Limit)
-	seen, passed := 0.0, 0.0
-	for h.len() > 0 {
-		if seen >= want && passed >= enough && n.top.full() {
-			return false, nil
-		}
-		ri, list := h.pop()
-		r := &n.runs[ri]
-		from, to := r.part.list(int(list))
-		p, err := n.scan(r, from, to)
-		if err != nil {
-			return false, err
-		}
-		seen += float64(to - from)
-		passed += p
-	}
-	return true, nil
-}
-
-// limitShare widens a search for more hits than the usual.
-func limitShare(limit int) float64 { return max(1, math.Sqrt(float64(limit)/50)) }
-
-// scoreLists scores the centroids of a run.
-func (n *nearest) scoreLists(ri uint32, r *run) {
-	p := r.part
-	n.lists.runs = append(n.lists.runs, ri)
-	stride := p.form.codeStride()
-	for from := 0; from < len(p.weights); from += scanBlock {
-		to := min(from+scanBlock, len(p.weights))
-		vec.ScanInt8(n.codes, p.centroids[from*stride:], stride, n.sums[:to-from])
-		for i, sum := range n.sums[:to-from] {
-			n.lists.add(float32(sum)*p.weights[from+i], ri, uint32(from+i))
-		}
-	}
-}
-
-// listHeap gives lists by descending score.
-type listHeap struct {
-	items []listItem
-	runs  []uint32 // that they belong to
-}
-
-type listItem struct {
-	score float32
-	run   uint32
-	list  uint32
-}
-
-func (h *listHeap) reset() { h.items, h.runs = h.items[:0], h.runs[:0] }
-
-func (h *listHeap) len() int { return len(h.items) }
-
-func (h *listHeap) add(score float32, run, list uint32) {
-	h.items = append(h.items, listItem{score, run, list})
-}
-
-func (h *listHeap) heapify() {
-	for i := len(h.items)/2 - 1; i >= 0; i-- {
-		h.down(i)
-	}
-}
-
-func (h *listHeap) pop() (run, list uint32) {
-	best := h.items[0]
-	last := len(h.items) - 1
-	h.items[0] = h.items[last]
-	h.items = h.items[:last]
-	h.down(0)
-	return best.run, best.list
-}
-
-func (h *listHeap) down(i int) {
-	for {
-		c := 2*i + 1
-		if c >= len(h.items) {
-			return
-		}
-		if c+1 < len(h.items) && h.items[c+1].score > h.items[c].score {
-			c++
-		}
-		if h.items[i].score >= h.items[c].score {
-			return
-		}
-		h.items[i], h.items[c] = h.items[c], h.items[i]
-		i = c
-	}
 }

@@ -96,7 +96,7 @@ func TestWordVectors(t *testing.T) {
 			}
 			recall := float64(found) / float64(10*len(queries))
 			t.Logf("encoding %d, exact %v: recall@10 %.4f", encoding, exact, recall)
-			if want := 0.95; recall < want || exact && recall < 0.9995 {
+			if want := 0.99; recall < want || exact && recall < 0.9995 {
 				t.Errorf("encoding %d, exact %v: recall@10 is %.4f", encoding, exact, recall)
 			}
 		}

@@ -23,20 +23,15 @@ const noneLeft = -2
 type sureTop struct {
 	on   bool
 	k    int
-	lows []float32 // the k greatest lower bounds, a heap with the least on top
+	lows greatest // of the lower bounds
 	may  []mayHit
 	full int // length of may at which those are dropped that may no more
 
 	perScale float32 // how far off a score is, for each unit of its row's scale
 	plus     float32 // and whatever its scale
 
-	// What q's codes leave of q, as codes of its own, and how far off scores are that
-	// take it in.
-	codes        []int8
-	scale        float32
-	finePerScale float32
+	finePerScale float32 // the same of scores that take in all codes
 	finePlus     float32
-	left         []float32
 }
 
 // mayHit is a row that may be among the best.
@@ -51,40 +46,25 @@ type mayHit struct {
 // length 1: half a unit in the last place for each number that is added.
 func rounding(dim int) float32 { return float32(dim+16) * 0x1p-23 }
 
-// reset prepares for a query whose codes are those given.
-func (t *sureTop) reset(q *index.VectorQuery, codes []int8, scale float32) {
+// reset prepares for a query.
+func (t *sureTop) reset(q *index.VectorQuery, asked *codedQuery) {
 	t.on, t.k = q.Certain, max(q.Limit, 0)
 	if !t.on {
 		return
 	}
-	t.lows, t.may, t.full = t.lows[:0], t.may[:0], 4*t.k+1024
-	n := len(q.Values)
-	t.left, t.codes = slices.Grow(t.left[:0], n)[:n], slices.Grow(t.codes[:0], n)[:n]
+	t.lows.reset(t.k)
+	t.may, t.full = t.may[:0], 4*t.k+1024
 	var sum float64
-	for i, x := range q.Values {
+	for _, x := range q.Values {
 		sum += math.Abs(float64(x))
-		t.left[i] = x - float32(codes[i])*scale
 	}
-	t.scale = vec.Quantize(t.codes, t.left)
-	off := length(t.left)
-	for i := range t.left {
-		t.left[i] -= float32(t.codes[i]) * t.scale
-	}
-	rest := length(t.left)
+	off, rest := asked.left(q.Values)
 	// A row's codes stand for a vector of a length of 1 and half a scale for each
 	// number at most.
+	n := len(q.Values)
 	most := math.Sqrt(float64(n)) / 2
 	t.perScale, t.plus = float32(sum/2+off*most), float32(off)+rounding(n)
-	t.finePerScale, t.finePlus = float32(sum/2+rest*most), float32(rest)+rounding(n)
-}
-
-// length is that of a vector.
-func length(v []float32) float64 {
-	var sum float64
-	for _, x := range v {
-		sum += float64(x) * float64(x)
-	}
-	return math.Sqrt(sum)
+	t.finePerScale, t.finePlus = float32((sum/2+rest*most)/vec.FineSteps), float32(rest)+rounding(n)
 }
 
 func (t *sureTop) release() {
@@ -102,13 +82,10 @@ func (t *sureTop) slack(r *run, row uint32) float32 {
 
 // floor is what a row's upper bound must reach to be kept.
 func (t *sureTop) floor() float32 {
-	switch {
-	case t.k == 0:
+	if t.k == 0 {
 		return 3
-	case len(t.lows) < t.k:
-		return noneLeft
 	}
-	return t.lows[0]
+	return t.lows.least()
 }
 
 // add offers a row that passes and is live.
@@ -117,39 +94,11 @@ func (t *sureTop) add(r *run, row uint32, score float32) {
 	if !(score+slack >= t.floor()) {
 		return
 	}
-	t.low(score - slack)
+	t.lows.add(score - slack)
 	if t.may = append(t.may, mayHit{score, score + slack, row, r}); len(t.may) >= t.full {
 		floor := t.floor()
 		t.may = slices.DeleteFunc(t.may, func(h mayHit) bool { return h.upper < floor })
 		t.full = max(t.full, 2*len(t.may))
-	}
-}
-
-// low counts a lower bound.
-func (t *sureTop) low(v float32) {
-	h := t.lows
-	if len(h) < t.k {
-		h = append(h, v)
-		for i := len(h) - 1; i > 0 && h[i] < h[(i-1)/2]; i = (i - 1) / 2 {
-			h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
-		}
-		t.lows = h
-		return
-	}
-	if len(h) == 0 || v <= h[0] {
-		return
-	}
-	h[0] = v
-	for i := 0; ; {
-		c := 2*i + 1
-		if c+1 < len(h) && h[c+1] < h[c] {
-			c++
-		}
-		if c >= len(h) || h[i] <= h[c] {
-			return
-		}
-		h[i], h[c] = h[c], h[i]
-		i = c
 	}
 }
 
@@ -181,8 +130,8 @@ func (s *scanner) offerSure(r *run, from, n uint32) {
 func (n *nearest) certain() (hits []index.VectorHit, rest float32, err error) {
 	t := &n.sure
 	floor := t.floor()
-	left := len(t.lows) == t.k && t.k > 0
-	t.lows = t.lows[:0]
+	left := len(t.lows.heap) == t.k && t.k > 0
+	t.lows.reset(t.k)
 	hits = make([]index.VectorHit, 0, len(t.may))
 	for _, h := range t.may {
 		if h.upper < floor {
@@ -192,7 +141,7 @@ func (n *nearest) certain() (hits []index.VectorHit, rest float32, err error) {
 		if hit.Score, hit.Slack, err = n.refined(&h); err != nil {
 			return nil, 0, err
 		}
-		t.low(hit.Score - hit.Slack)
+		t.lows.add(hit.Score - hit.Slack)
 		hits = append(hits, hit)
 	}
 	if !left {
@@ -207,18 +156,12 @@ func (n *nearest) certain() (hits []index.VectorHit, rest float32, err error) {
 	return hits, rest, nil
 }
 
-// refined is the score of a row with all of the query in it, and how far off it may
-// be.
+// refined is the score of a row by all codes, and how far off it may be.
 func (n *nearest) refined(h *mayHit) (score, slack float32, err error) {
 	r := h.run
 	if r.form.encoding == index.EncodingF32 {
 		return h.score, rounding(int(r.form.dim)), nil
 	}
-	data, err := r.read(h.row, h.row+1)
-	if err != nil {
-		return 0, 0, err
-	}
-	t, scale := &n.sure, r.scales[h.row]
-	more := float32(vec.DotInt8(t.codes, codesOf(data)[:len(t.codes)])) * scale * t.scale
-	return h.score + more, t.finePerScale*scale + t.finePlus, nil
+	score, err = n.fineScore(r, h.row)
+	return score, n.sure.finePerScale*r.scales[h.row] + n.sure.finePlus, err
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // vecForm is the form of a vector segment's file (docs/format/vector-index.md).
-var vecForm = fileForm{magic: "LOCIVEC1", version: 1, sections: int(numVecSections), lazy: vsCodes}
+var vecForm = fileForm{magic: "LOCIVEC1", version: 2, sections: int(numVecSections), lazy: vsCodes}
 
 // Sections of a vector segment. Columns are by row, rows by partition.
 const (
@@ -27,7 +27,7 @@ const (
 	vsListEnds                      // uint32 by list: the row behind its last, counted likewise
 	vsCentroidScales                // float32 by list
 	vsCentroids                     // int8 codes by list
-	vsCodes                         // the vectors as they are scanned, by row
+	vsCodes                         // by partition: the vectors as they are scanned, by row; what that leaves of them
 	vsBlockSums                     // CRC-32C of each block of the codes
 	numVecSections
 )
@@ -80,6 +80,15 @@ func (f rowForm) stride() int {
 		n *= 4
 	}
 	return (n + 31) &^ 31
+}
+
+// fineStride is the length in bytes of what a row's codes leave of its vector: 0 where
+// they are the vector itself.
+func (f rowForm) fineStride() int {
+	if f.encoding == index.EncodingF32 {
+		return 0
+	}
+	return f.stride()
 }
 
 // codeStride is the length in bytes of a centroid, which is int8 always.
@@ -221,7 +230,7 @@ func (s *vecSegment) read(sec [][]byte) error {
 				return bad("partition order")
 			}
 		}
-		size := uint64(p.n) * uint64(p.form.stride())
+		size := uint64(p.n) * uint64(p.form.stride()+p.form.fineStride())
 		if !p.form.valid() || p.n == 0 || uint64(p.n) > uint64(len(ids)) || size > uint64(len(s.codes))-code {
 			return bad("partition ranges")
 		}
@@ -298,6 +307,18 @@ func (s *vecSegment) partOf(row uint32) int {
 func (s *vecSegment) readCodes(p *vecPart, from, n uint32) ([]byte, error) {
 	stride := uint64(p.form.stride())
 	lo, hi := p.codes+uint64(from)*stride, p.codes+uint64(from+n)*stride
+	if err := s.verify(lo, hi); err != nil {
+		return nil, err
+	}
+	return s.codes[lo:hi:hi], nil
+}
+
+// readFine gives what the codes of a row of a partition leave of its vector, verified
+// likewise; nothing where they are the vector itself.
+func (s *vecSegment) readFine(p *vecPart, row uint32) ([]byte, error) {
+	stride := uint64(p.form.fineStride())
+	lo := p.codes + uint64(p.n)*uint64(p.form.stride()) + uint64(row)*stride
+	hi := lo + stride
 	if err := s.verify(lo, hi); err != nil {
 		return nil, err
 	}

@@ -191,6 +191,7 @@ func (m *vecMerging) add(key vecKey, form rowForm, rows []mergeRow) error {
 	}
 	m.n += uint32(len(rows))
 	r.row = func(i int) ([]byte, error) { return m.codes(rows[i]) }
+	r.fine = func(i int) ([]byte, error) { return m.in[rows[i].seg].readFine(rows[i].part, rows[i].row) }
 	m.rows = append(m.rows, r)
 	return nil
 }

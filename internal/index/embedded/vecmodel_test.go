@@ -49,6 +49,47 @@ func codeScore(e index.Encoding, q, v []float32) float32 {
 	return float32(vec.DotInt8(a, b)) * sb * sa
 }
 
+// fineScore is the score by all codes.
+func fineScore(q, v []float32) float32 {
+	n := len(q)
+	a, b, fine := make([]int8, n), make([]int8, n), make([]int8, n)
+	sa, sb := vec.Quantize(a, q), vec.Quantize(b, v)
+	vec.Refine(fine, b, sb, v)
+	left, rest := make([]float32, n), make([]int8, n)
+	for i, x := range q {
+		left[i] = x - float32(a[i])*sa
+	}
+	sr := vec.Quantize(rest, left)
+	whole := func(c []int8) float64 {
+		return float64(vec.DotInt8(c, b)) + float64(vec.DotInt8(c, fine))/vec.FineSteps
+	}
+	return float32(float64(sb) * (float64(sa)*whole(a) + float64(sr)*whole(rest)))
+}
+
+// best is what an exact answer holds: the best by the scanned form, more of them than
+// are asked for, in the order of all codes.
+func (m *vecModel) best(q index.VectorQuery, f index.Filter) []index.VectorHit {
+	hits := m.nearest(q, f)
+	want := q.Limit
+	if q.Want > 0 {
+		want = min(want, q.Want)
+	}
+	hits = m.refined(q, hits[:min(len(hits), max(q.Limit, want+want/2+10))])
+	return hits[:min(len(hits), q.Limit)]
+}
+
+// refined scores hits by all codes.
+func (m *vecModel) refined(q index.VectorQuery, hits []index.VectorHit) []index.VectorHit {
+	if vecSpaces[q.Space].encoding == index.EncodingF32 {
+		return hits
+	}
+	for i := range hits {
+		hits[i].Score = fineScore(q.Values, m.vectors[q.Space][hits[i].ID])
+	}
+	sortHits(hits)
+	return hits
+}
+
 func (m *vecModel) nearest(q index.VectorQuery, f index.Filter) (hits []index.VectorHit) {
 	if m.dropped[q.Space] {
 		return nil
@@ -63,13 +104,14 @@ func (m *vecModel) nearest(q index.VectorQuery, f index.Filter) (hits []index.Ve
 		}
 		hits = append(hits, index.VectorHit{ID: id, Kind: d.Kind, Thread: d.Thread, Score: codeScore(vecSpaces[q.Space].encoding, q.Values, v)})
 	}
-	slices.SortFunc(hits, func(a, b index.VectorHit) int {
-		if a.Score != b.Score {
-			return cmpInt(a.Score > b.Score)
-		}
-		return cmpInt(a.ID < b.ID)
-	})
+	sortHits(hits)
 	return hits
+}
+
+func sortHits(hits []index.VectorHit) {
+	slices.SortFunc(hits, func(a, b index.VectorHit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+	})
 }
 
 // vector gives one of few directions, a little off, so that ties and clusters
@@ -91,7 +133,7 @@ func (w world) vector(dim uint32) []float32 {
 
 func (w world) vectorQuery(m *vecModel) index.VectorQuery {
 	space := 1 + int64(w.IntN(3))
-	q := index.VectorQuery{Space: space, Values: w.vector(vecSpaces[space].dim), Limit: 1 + w.IntN(30), Exact: w.IntN(2) == 0}
+	q := index.VectorQuery{Space: space, Values: w.vector(vecSpaces[space].dim), Limit: 1 + w.IntN(30), Exact: w.IntN(2) == 0, Want: w.IntN(40)}
 	if w.IntN(5) == 0 {
 		q.IDs = []int64{}
 		for id := range m.docs {
@@ -167,16 +209,16 @@ func compareNearest(t *testing.T, v index.View, m *vecModel, q index.VectorQuery
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := m.nearest(q, f)
 	if q.Exact && !got.Exact {
 		t.Fatalf("%+v: an exact search is not", q)
 	}
 	if got.Exact {
-		if want := all[:min(len(all), q.Limit)]; !slices.Equal(got.Hits, want) {
+		if want := m.best(q, f); !slices.Equal(got.Hits, want) {
 			t.Fatalf("query %+v\nfilter %+v\n got %+v\nwant %+v", q, f, got.Hits, want)
 		}
 		return
 	}
+	all := m.refined(q, m.nearest(q, f))
 	if len(got.Hits) != min(len(all), q.Limit) {
 		t.Fatalf("query %+v\nfilter %+v: %d hits of %d", q, f, len(got.Hits), len(all))
 	}

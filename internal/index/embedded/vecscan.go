@@ -11,7 +11,8 @@ import (
 // vecHit is a row on its way to becoming a hit.
 type vecHit struct {
 	score float32
-	kind  index.Kind
+	row   uint32
+	run   uint32 // of nearest.runs
 	id    int64
 }
 
@@ -66,6 +67,7 @@ func (t *vecTop) add(h vecHit) {
 // run is a partition's share of one segment or of one tail, as a search sees it.
 type run struct {
 	kind   *nearKind
+	number uint32 // in nearest.runs
 	form   rowForm
 	ids    []int64
 	scopes []uint32
@@ -76,6 +78,7 @@ type run struct {
 	part *vecPart   // nil for a tail
 
 	codes   []byte // of a tail
+	fine    []byte
 	deleted []*deleteStamps
 	rev     int64
 }
@@ -99,6 +102,15 @@ func (r *run) read(from, to uint32) ([]byte, error) {
 	}
 	n := uint32(r.form.stride())
 	return r.codes[uint64(from)*uint64(n) : uint64(to)*uint64(n)], nil
+}
+
+// readFine gives what the codes of a row leave of its vector.
+func (r *run) readFine(row uint32) ([]byte, error) {
+	if r.part != nil {
+		return r.seg.readFine(r.part, row)
+	}
+	n := uint64(r.form.fineStride())
+	return r.fine[uint64(row)*n : uint64(row+1)*n], nil
 }
 
 // byID are the ids of a sorted run, ascending.
@@ -182,23 +194,38 @@ const scanBlock = 512
 // scanner scores rows against a query and keeps the best.
 type scanner struct {
 	values []float32
-	codes  []int8
-	scale  float32
-	top    vecTop
-	sure   sureTop // with Certain, in the place of top
+	codedQuery
+	top     vecTop
+	wanted  greatest // the best scores of rows that pass, as many as must not be missed
+	sure    sureTop  // with Certain, in the place of top
+	outlook outlook
 
 	sums   [scanBlock]int32
 	scores [scanBlock]float32
 	rows   [scanBlock]uint32
 }
 
+const (
+	// spareHits and spareShare are how many rows are scored by all codes beyond what
+	// is wanted, a fixed number and one in so many, since codes alone put rows that
+	// lie close together in a wrong order.
+	spareHits  = 10
+	spareShare = 2
+)
+
 func (s *scanner) reset(q *index.VectorQuery) {
 	s.values = q.Values
-	s.codes = slices.Grow(s.codes[:0], len(q.Values))[:len(q.Values)]
-	s.scale = vec.Quantize(s.codes, q.Values)
-	s.top.k = max(q.Limit, 0)
+	s.encode(q.Values)
+	limit := max(q.Limit, 0)
+	want := limit
+	if q.Want > 0 {
+		want = min(want, q.Want)
+	}
+	s.top.k = max(limit, want+want/spareShare+spareHits)
 	s.top.heap = s.top.heap[:0]
-	s.sure.reset(q, s.codes, s.scale)
+	s.wanted.reset(want)
+	s.outlook.end()
+	s.sure.reset(q, &s.codedQuery)
 }
 
 // denseShare is the share of rows that have to pass for all to be scored, and
@@ -215,6 +242,9 @@ func (s *scanner) scan(r *run, from, to uint32) (passed float64, err error) {
 		if dense {
 			if err := s.score(r, from, from+n); err != nil {
 				return passed, err
+			}
+			if s.outlook.on {
+				s.outlook.learn(s.scores[:n])
 			}
 			if s.sure.on {
 				s.offerSure(r, from, n)
@@ -246,10 +276,16 @@ func (s *scanner) offer(r *run, from, n uint32) {
 			continue
 		}
 		if row := from + uint32(i); (clean || !r.dead(row)) && (all || f.pass(r, row)) {
-			s.top.add(vecHit{score, r.kind.key.kind, r.ids[row]})
+			s.keep(r, row, score)
 			need = s.need()
 		}
 	}
+}
+
+// keep offers a row that passes and is live.
+func (s *scanner) keep(r *run, row uint32, score float32) {
+	s.top.add(vecHit{score, row, r.number, r.ids[row]})
+	s.wanted.add(score)
 }
 
 // need is the score that a row must reach to be worth offering.
@@ -284,10 +320,12 @@ func (s *scanner) score(r *run, from, to uint32) error {
 
 // scanRows offers live rows that pass.
 func (s *scanner) scanRows(r *run, rows []uint32) error {
-	kind := r.kind.key.kind
 	for part := range slices.Chunk(rows, scanBlock) {
 		if err := s.gather(r, part); err != nil {
 			return err
+		}
+		if s.outlook.on {
+			s.outlook.learn(s.scores[:len(part)])
 		}
 		if s.sure.on {
 			for i, score := range s.scores[:len(part)] {
@@ -298,7 +336,7 @@ func (s *scanner) scanRows(r *run, rows []uint32) error {
 		need := s.need()
 		for i, score := range s.scores[:len(part)] {
 			if score >= need {
-				s.top.add(vecHit{score, kind, r.ids[part[i]]})
+				s.keep(r, part[i], score)
 				need = s.need()
 			}
 		}

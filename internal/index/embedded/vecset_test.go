@@ -80,8 +80,8 @@ func TestSetsOfRecords(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					want := m.nearest(q, f)
-					if want = want[:min(len(want), 20)]; got.Exact && !slices.Equal(got.Hits, want) || len(got.Hits) != len(want) {
+					want := m.best(q, f)
+					if got.Exact && !slices.Equal(got.Hits, want) || len(got.Hits) != len(want) {
 						t.Fatalf("first %d, gap %d, filter %+v, exact %v:\n got %v\nwant %v", first, gap, f, got.Exact, got.Hits, want)
 					}
 				}
@@ -143,7 +143,7 @@ func TestFilterAgainstTheQuery(t *testing.T) {
 		if got.Exact {
 			t.Fatal("the lists were not used: the test proves nothing")
 		}
-		for _, h := range m.nearest(q, f)[:10] {
+		for _, h := range m.best(q, f) {
 			all++
 			if slices.Contains(got.Hits, h) {
 				found++

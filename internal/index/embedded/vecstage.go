@@ -94,7 +94,7 @@ func (ix *Index) stageVector(c *index.Change, rev, oldest int64) {
 	if !row.form.valid() {
 		return
 	}
-	row.id, ix.rowBuf = c.ID, row.codes
+	row.id, ix.rowBuf = c.ID, row.codes[:0]
 	ix.tails[len(ix.tails)-1].addVector(vecKey{v.Space, c.Namespace, c.Kind}, row)
 }
 
@@ -112,8 +112,9 @@ func (ix *Index) stageVectorsOf(c *index.Change, rev, oldest int64) {
 		if scope := uint32(c.Doc.Document.Scope); row.scope != scope {
 			row.scope, row.id = scope, c.ID
 			// Adding may move what a tail's row lies in.
-			ix.rowBuf = append(ix.rowBuf[:0], row.codes...)
-			row.codes = ix.rowBuf
+			n := len(row.codes)
+			ix.rowBuf = append(append(ix.rowBuf[:0], row.codes...), row.fine...)
+			row.codes, row.fine = ix.rowBuf[:n], ix.rowBuf[n:]
 			ix.removeVector(f, rev, oldest)
 			ix.tails[len(ix.tails)-1].addVector(vecKey{f.space, c.Namespace, c.Kind}, row)
 		}
@@ -125,7 +126,7 @@ func (ix *Index) stageVectorsOf(c *index.Change, rev, oldest int64) {
 func (ix *Index) vectorRow(f *vecFound) vecRow {
 	if f.t != nil {
 		p := f.at.part
-		return vecRow{scope: p.scopes[f.at.row], form: p.form, scale: p.scales[f.at.row], codes: p.rowCodes(f.at.row)}
+		return vecRow{scope: p.scopes[f.at.row], form: p.form, scale: p.scales[f.at.row], codes: p.rowCodes(f.at.row), fine: p.rowFine(f.at.row)}
 	}
 	v := &ix.vecSegs[f.seg]
 	p := &v.parts[f.part]
@@ -133,7 +134,11 @@ func (ix *Index) vectorRow(f *vecFound) vecRow {
 	if err != nil {
 		panic(err)
 	}
-	return vecRow{scope: p.scopes[f.row], form: p.form, scale: p.scales[f.row], codes: codes}
+	fine, err := v.readFine(p, f.row)
+	if err != nil {
+		panic(err)
+	}
+	return vecRow{scope: p.scopes[f.row], form: p.form, scale: p.scales[f.row], codes: codes, fine: fine}
 }
 
 // discardVectors takes the staged changes of vectors back.

@@ -31,6 +31,7 @@ type vecTailPart struct {
 	scopes  []uint32
 	scales  []float32
 	codes   []byte // as in a file
+	fine    []byte // likewise
 	deleted []*deleteStamps
 	gone    history
 	sorted  bool // ids ascend
@@ -48,6 +49,11 @@ func (p *vecTailPart) rowCodes(row uint32) []byte {
 	return p.codes[int(row)*n : int(row+1)*n]
 }
 
+func (p *vecTailPart) rowFine(row uint32) []byte {
+	n := p.form.fineStride()
+	return p.fine[int(row)*n : int(row+1)*n]
+}
+
 // count is how many of the partition's rows a snapshot of `covered` rows has.
 func (p *vecTailPart) count(covered uint32) uint32 {
 	return uint32(sort.Search(len(p.seqs), func(i int) bool { return p.seqs[i] >= covered }))
@@ -60,22 +66,29 @@ type vecRow struct {
 	form  rowForm
 	scale float32
 	codes []byte
+	fine  []byte // what the codes leave of it, if they do
 }
 
 // encodeRow brings a vector into the form that it is stored in, on buf.
 func encodeRow(buf []byte, c *index.VectorChange) (row vecRow) {
 	row.form = rowForm{c.Encoding, uint32(len(c.Values))}
 	row.scope, row.scale = uint32(c.Scope), 1
-	buf = slices.Grow(buf[:0], row.form.stride())
+	stride := row.form.stride()
+	buf = slices.Grow(buf[:0], stride+row.form.fineStride())
 	if c.Encoding == index.EncodingF32 {
 		for _, v := range c.Values {
 			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(v))
 		}
 	} else {
-		buf = buf[:len(c.Values)]
-		row.scale = vec.Quantize(codesOf(buf), c.Values)
+		buf = buf[:2*stride]
+		clear(buf)
+		codes, fine := codesOf(buf[:row.form.dim]), codesOf(buf[stride:][:row.form.dim])
+		row.scale = vec.Quantize(codes, c.Values)
+		vec.Refine(fine, codes, row.scale, c.Values)
+		row.codes, row.fine = buf[:stride], buf[stride:]
+		return row
 	}
-	row.codes = append(buf, make([]byte, row.form.stride()-len(buf))...)
+	row.codes = append(buf, make([]byte, stride-len(buf))...)
 	return row
 }
 
@@ -101,7 +114,7 @@ func (t *tail) addVector(key vecKey, r vecRow) {
 	p.ids = append(p.ids, r.id)
 	p.scopes = append(p.scopes, r.scope)
 	p.scales = append(p.scales, r.scale)
-	p.codes = append(p.codes, r.codes...)
+	p.codes, p.fine = append(p.codes, r.codes...), append(p.fine, r.fine...)
 	if row%stampChunk == 0 {
 		p.deleted = append(p.deleted, new(deleteStamps))
 	}
@@ -114,7 +127,7 @@ func (t *tail) addVector(key vecKey, r vecRow) {
 	}
 	v.places[key.space][r.id] = vecPlace{p, row}
 	v.rows++
-	v.bytes += len(r.codes) + 40
+	v.bytes += len(r.codes) + len(r.fine) + 40
 }
 
 // removeVector marks a live row as deleted from rev on; oldest is as in
@@ -159,7 +172,7 @@ func (t *tail) truncateVectors(rows uint32) {
 				}
 			}
 			p.seqs, p.ids, p.scopes, p.scales = p.seqs[:n], p.ids[:n], p.scopes[:n], p.scales[:n]
-			p.codes = p.codes[:int(n)*p.form.stride()]
+			p.codes, p.fine = p.codes[:int(n)*p.form.stride()], p.fine[:int(n)*p.form.fineStride()]
 			p.deleted = p.deleted[:(n+stampChunk-1)/stampChunk]
 		}
 	}
@@ -214,6 +227,7 @@ func (t *tail) vecRows(rev int64, dropped []int64) (parts []vecRows, places []ve
 			r.ids[i], r.scopes[i], r.scales[i] = p.ids[at.row], p.scopes[at.row], p.scales[at.row]
 		}
 		r.row = func(i int) ([]byte, error) { return p.rowCodes(mine[i].row), nil }
+		r.fine = func(i int) ([]byte, error) { return p.rowFine(mine[i].row), nil }
 		parts = append(parts, r)
 	}
 	return parts, places

@@ -14,7 +14,9 @@ type vecRows struct {
 	scopes []uint32
 	scales []float32
 	// row gives the codes of row i; the slice is the source's.
-	row   func(i int) ([]byte, error)
+	row func(i int) ([]byte, error)
+	// fine gives likewise what they leave of the vector.
+	fine  func(i int) ([]byte, error)
 	lists *vecLists // nil: none, and the rows are sorted by id
 }
 
@@ -124,21 +126,23 @@ func writeCodes(w *sectionWriter, parts []vecRows) error {
 	crc, room := uint32(0), blockBytes
 	for i := range parts {
 		p := &parts[i]
-		for k := range p.ids {
-			row, err := p.row(k)
-			if err != nil {
-				return err
-			}
-			if err := w.write(row); err != nil {
-				return err
-			}
-			for len(row) > 0 {
-				n := min(room, len(row))
-				crc = crc32.Update(crc, castagnoli, row[:n])
-				row, room = row[n:], room-n
-				if room == 0 {
-					sums = append(sums, crc)
-					crc, room = 0, blockBytes
+		for _, give := range []func(i int) ([]byte, error){p.row, p.fine} {
+			for k := range p.ids {
+				row, err := give(k)
+				if err != nil {
+					return err
+				}
+				if err := w.write(row); err != nil {
+					return err
+				}
+				for len(row) > 0 {
+					n := min(room, len(row))
+					crc = crc32.Update(crc, castagnoli, row[:n])
+					row, room = row[n:], room-n
+					if room == 0 {
+						sums = append(sums, crc)
+						crc, room = 0, blockBytes
+					}
 				}
 			}
 		}
