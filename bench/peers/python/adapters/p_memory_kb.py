@@ -50,6 +50,8 @@ class Adapter(Base):
             embeddings = self.base.embeddings
             if not embeddings.spaces():
                 embeddings.register_space(id=SPACE, model="given", dimension=self.dimension, encoding="sq8")
+            # Entities have no vectors here, and it would embed their names.
+            embeddings.set_vectorization(self.base.namespace, "graph", False)
             self.sample = True
             embeddings.register_embedder(SPACE, self.embed, max_batch=BATCH)
             self.sample = False
