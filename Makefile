@@ -8,7 +8,7 @@ FUZZTIME    ?= 3s
 BENCHFLAGS  ?= --records 100000
 PLATFORMS    = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: all build packaged sbom snapshot test race purego generated fuzz-short lint fmt vet staticcheck cross bench cover demo clean
+.PHONY: all build packaged sbom snapshot test race purego generated fuzz-short lint fmt vet staticcheck cross bench peers cover demo clean
 
 all: lint test build
 
@@ -77,6 +77,10 @@ cross:
 ## bench: the benchmark; pass flags in BENCHFLAGS
 bench: build
 	bin/loci bench $(BENCHFLAGS)
+
+## peers: the comparison with other products; pass flags in PEERSFLAGS
+peers:
+	cd bench/peers && $(GO) run . run $(PEERSFLAGS)
 
 ## cover: test coverage by package, and coverage.out for go tool cover
 cover:

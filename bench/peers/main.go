@@ -37,7 +37,7 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	c.AddCommand(prepareCommand(), runCommand(), qualityCommand(), workerCommand())
+	c.AddCommand(prepareCommand(), runCommand(), qualityCommand(), reportCommand(), workerCommand())
 	return c
 }
 

@@ -56,7 +56,6 @@ type contender struct {
 	effort map[string]chosen // by filter
 	slow   map[string]bool   // by task, class and filter: one query takes long
 	opened protocol.Open     // how it was opened
-	loaded bool
 }
 
 func (l *leg) texts() bool   { return l.holds != holdsVectors }
@@ -234,7 +233,9 @@ func (l *leg) load(ctx context.Context) {
 			}
 		}
 		round++
-		l.say("loading: %s of %s records", count(to), count(n))
+		if round == loadParts/2 || to == n {
+			l.say("loaded: %s of %s records", count(to), count(n))
+		}
 	}
 	for _, c := range l.all {
 		row := l.row(result.TaskBatch, c)
@@ -252,8 +253,10 @@ func (l *leg) load(ctx context.Context) {
 		}
 		row := l.row(result.TaskFinish, c)
 		if c.gone == "" {
-			c.loaded = true
 			row.Seconds, row.CPUSecs = t.wall, t.cpu
+			if len(t.times) == 0 || t.wall == 0 {
+				row.Missing = "there is nothing to do after loading"
+			}
 			l.say("%s: loaded in %.1f s of processor time, finished in %.1f", c.hello.Name, spent[c].cpu, t.cpu)
 		}
 		l.add(row)

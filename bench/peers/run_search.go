@@ -175,7 +175,7 @@ func (l *leg) search(ctx context.Context, who []*contender, a asking) {
 		},
 		after: func(c *contender, row *result.Row) {
 			if n := empty[c]; n > least(empty, who) && !c.slow[a.key()] {
-				row.Note = fmt.Sprintf("found nothing for %d of %d queries to which others had answers", n, chunk)
+				row.Note = fmt.Sprintf("found nothing for %d of %d queries, others for fewer", n, chunk)
 			}
 			if a.after != nil {
 				a.after(c, row)

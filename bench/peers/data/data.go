@@ -85,7 +85,11 @@ type Truth struct {
 // Corpus gives the set of count records of a seed, made in a folder below dir if it
 // is not there. Log is told what takes long.
 func Corpus(ctx context.Context, dir string, seed uint64, count int, log func(string)) (*Set, error) {
-	s := &Set{Form: form, Seed: seed, Count: count, Extra: Extra, Dimension: dimension, Asks: VectorQueries, Filters: Filters()}
+	return corpus(ctx, dir, seed, count, Extra, VectorQueries, log)
+}
+
+func corpus(ctx context.Context, dir string, seed uint64, count, extra, asks int, log func(string)) (*Set, error) {
+	s := &Set{Form: form, Seed: seed, Count: count, Extra: extra, Dimension: dimension, Asks: asks, Filters: Filters()}
 	folder := filepath.Join(dir, fmt.Sprintf("corpus-%d-%d", seed, count))
 	return s.ensure(folder, func() error {
 		log(fmt.Sprintf("making %d records and their vectors", count))
@@ -102,13 +106,13 @@ func Corpus(ctx context.Context, dir string, seed uint64, count int, log func(st
 			}
 		}
 		g := newGenerator(seed)
-		if err := g.write(s.Asked, asked, VectorQueries); err != nil {
+		if err := g.write(s.Asked, asked, asks); err != nil {
 			return err
 		}
-		if err := g.write(s.Vectors, recorded, count+Extra); err != nil {
+		if err := g.write(s.Vectors, recorded, count+extra); err != nil {
 			return err
 		}
-		log(fmt.Sprintf("looking for the true nearest of %d queries", VectorQueries))
+		log(fmt.Sprintf("looking for the true nearest of %d queries", asks))
 		return s.findTruth(ctx)
 	})
 }

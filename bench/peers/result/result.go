@@ -73,9 +73,9 @@ const (
 
 // A Row is one figure of one product. What does not apply is left out.
 type Row struct {
-	Task    string `json:"task"`
-	Class   string `json:"class,omitempty"`  // of a query, or a part of the task
-	Filter  string `json:"filter,omitempty"` // "none", "10 %", "1 %", "0.1 %"
+	Task   string `json:"task"`
+	Class  string `json:"class,omitempty"`  // of a query, or a part of the task
+	Filter string `json:"filter,omitempty"` // "none", "10 %", "1 %", "0.1 %"
 	// Data says which vectors or texts, where not those of the corpus, or that the
 	// store held only a part of them: DataTexts, DataVectors.
 	Data    string `json:"data,omitempty"`
@@ -86,13 +86,13 @@ type Row struct {
 	P50       float64 `json:"p50_us,omitempty"`
 	P95       float64 `json:"p95_us,omitempty"`
 	P99       float64 `json:"p99_us,omitempty"`
-	CPU       float64 `json:"cpu_us,omitempty"`  // a call, of the whole process
-	Rate      float64 `json:"per_s,omitempty"`   // records a second of wall time
-	Seconds   float64 `json:"seconds,omitempty"` // wall, of the whole task
-	CPUSecs   float64 `json:"cpu_s,omitempty"`   // of the whole task
-	Recall    float64 `json:"recall,omitempty"`  // of vectors: share of the ten nearest found
+	CPU       float64 `json:"cpu_us,omitempty"`    // a call, of the whole process
+	Rate      float64 `json:"per_s,omitempty"`     // records a second of wall time
+	Seconds   float64 `json:"seconds,omitempty"`   // wall, of the whole task
+	CPUSecs   float64 `json:"cpu_s,omitempty"`     // of the whole task
+	Recall    float64 `json:"recall,omitempty"`    // of vectors: share of the ten nearest found
 	Agreement float64 `json:"agreement,omitempty"` // of graphs: share of the right answers
-	Effort    int     `json:"effort,omitempty"` // the setting that was needed for the recall
+	Effort    int     `json:"effort,omitempty"`    // the setting that was needed for the recall
 	Bytes     int64   `json:"bytes,omitempty"`
 	Anonymous int64   `json:"anonymous,omitempty"`
 	Idle      int64   `json:"idle,omitempty"`
