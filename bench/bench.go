@@ -467,7 +467,7 @@ func (r *run) rebuild() error {
 	return nil
 }
 
-func median(all []OpenReport, value func(OpenReport) float64) float64 {
+func median[T any](all []T, value func(T) float64) float64 {
 	values := make([]float64, 0, len(all))
 	for _, o := range all {
 		values = append(values, value(o))

@@ -46,7 +46,7 @@ and that embedder alone. Your own memories are not touched.`,
 	f.Uint64Var(&opts.Seed, "seed", 0, "seed of the corpus (default 1)")
 	f.StringVar(&opts.Dir, "keep", "", "make the store in this `directory` and leave it there for the next run")
 
-	cmd.AddCommand(benchContextCommand(a), benchAgentCommand(a), benchSurfacesCommand(a), surfacesChildCommand(), surfacesWriterCommand(a), &cobra.Command{
+	cmd.AddCommand(benchContextCommand(a), benchAgentCommand(a), benchSurfacesCommand(a), surfacesChildCommand(), surfacesWriterCommand(a), benchTenantsCommand(a), tenantsChildCommand(a), &cobra.Command{
 		Use:    "first-answer DIRECTORY QUERY",
 		Short:  "Open a store, search once and tell how long it took",
 		Hidden: true,
