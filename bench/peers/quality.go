@@ -16,6 +16,7 @@ import (
 
 	"github.com/loci-memory/loci/bench/peers/protocol"
 	"github.com/loci-memory/loci/bench/peers/quality"
+	"github.com/loci-memory/loci/bench/peers/result"
 	"github.com/loci-memory/loci/embed/local"
 	"github.com/loci-memory/loci/eval"
 	"github.com/loci-memory/loci/models/e5small"
@@ -114,14 +115,16 @@ func runQuality(ctx context.Context, o options, sets, paths []string, cache, com
 	for _, p := range r.products {
 		products = append(products, quality.Product{Name: p.id, Env: quietPeers(), Command: p.command})
 	}
-	var failed error
-	r.file.Products, r.file.Quality, failed = quality.Run(ctx, quality.Options{
+	_, _, err = quality.Run(ctx, quality.Options{
 		Products: products, Sets: r.shared, Tasks: sets, Paths: paths, Embedder: embedder, Dimension: model.Dimension(),
 		Dir: r.scratch, Patience: r.limit, Log: func(s string) { r.say("%s", s) },
+		Keep: func(able []result.Product, rows []result.Quality) error {
+			r.file.Products, r.file.Quality = able, rows
+			return r.keep()
+		},
 	})
-	if err := r.keep(); err != nil {
-		return errors.Join(failed, err)
+	if len(r.file.Quality) > 0 {
+		r.say("results are in %s", r.out)
 	}
-	r.say("results are in %s", r.out)
-	return failed
+	return err
 }

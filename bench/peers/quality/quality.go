@@ -52,6 +52,8 @@ type Options struct {
 	// Patience is how long a product may take for one task; 0: an hour.
 	Patience time.Duration
 	Log      func(string)
+	// Keep takes what there is after every task; nil: nobody does.
+	Keep func([]result.Product, []result.Quality) error
 }
 
 // vectors says if a path needs some.
@@ -104,6 +106,11 @@ func Run(ctx context.Context, o Options) (able []result.Product, rows []result.Q
 		}
 		if err := os.RemoveAll(t.dir); err != nil {
 			return able, rows, errors.Join(failures, err)
+		}
+		if o.Keep != nil {
+			if err := o.Keep(able, rows); err != nil {
+				return able, rows, errors.Join(failures, err)
+			}
 		}
 	}
 	return able, rows, failures
