@@ -56,8 +56,8 @@ class Adapter(Base):
     name = "mem0ai"
     version = version("mem0ai")
     settings = (
-        "Memory with infer=False (no language model); store: Qdrant in a local path with on_disk, as is its default, "
-        "and a local history; its embedder replaced by one that hands back the given vectors; "
+        "Memory with infer=False (no language model); store: Qdrant in a local path, its default, with on_disk; "
+        "a local history; its embedder replaced by one that hands back the given vectors; "
         "one add() a record, since a list of messages shares one metadata; "
         "its search() with threshold 0: vectors, for 'hybrid' joined with BM25 by its own scores "
         "(sparse vectors made here in place of fastembed's, whose files come from the network), for 'vector' without; "
