@@ -95,15 +95,8 @@ alternatives:
 
 // holdsTerm says whether a document holds a term in the field that is looked at.
 func (s *searcher) holdsTerm(p *searchPart, term int, doc uint32) bool {
-	c := &p.cur[term]
-	if c.seek(doc) != doc {
-		return false
-	}
-	if s.text {
-		tf, extra := c.freq()
-		return tf != extra
-	}
-	return true
+	tf, extra, ok := p.cur[term].find(doc)
+	return ok && (!s.text || tf != extra)
 }
 
 func (s *searcher) holdsAll(p *searchPart, order []int, doc uint32) bool {

@@ -48,10 +48,7 @@ func (v *view) Explain(q index.Query, id int64, namespace int64, kind index.Kind
 		}
 		norm := p.norm(doc)
 		for i, key := range s.terms {
-			if p.cur[i].seek(doc) != doc {
-				continue
-			}
-			if share := s.share(p, i, norm); share > 0 {
+			if share := s.share(p, i, doc, norm); share > 0 {
 				out = append(out, index.TermScore{Term: key[1:], Score: float64(share) / scale})
 			}
 		}

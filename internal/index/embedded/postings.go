@@ -236,9 +236,42 @@ func (v *blockView) doc(i int) uint32 {
 // search is the index of the first document not below doc, or n.
 func (v *blockView) search(doc uint32) int {
 	lo, hi := 0, v.n
+	if v.posts == nil && !v.one && v.width < 2 {
+		if doc <= v.first {
+			return 0
+		}
+		if v.width == 0 {
+			return searchBytes(v.docs[:v.n], doc-v.first)
+		}
+		off := doc - v.first
+		for docs := v.docs[:2*v.n]; lo < hi; {
+			m := int(uint(lo+hi) >> 1)
+			if uint32(binary.LittleEndian.Uint16(docs[2*m:])) < off {
+				lo = m + 1
+			} else {
+				hi = m
+			}
+		}
+		return lo
+	}
 	for lo < hi {
 		m := int(uint(lo+hi) >> 1)
 		if v.doc(m) < doc {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	return lo
+}
+
+// searchBytes is the index of the first of some ascending offsets that is not below
+// off, or their number.
+func searchBytes(docs []uint8, off uint32) int {
+	lo, hi := 0, len(docs)
+	for lo < hi {
+		m := int(uint(lo+hi) >> 1)
+		if uint32(docs[m]) < off {
 			lo = m + 1
 		} else {
 			hi = m
@@ -289,19 +322,50 @@ func (v *blockView) freq(i int) (tf, extra uint8) {
 	return tf, extra
 }
 
-// cursor walks a list. It may move either way; moving forward is cheap.
+// cursor walks a list, and looks single documents up in it. It may move either
+// way; moving forward is cheap.
 type cursor struct {
 	plist
 	view blockView
 	blk  int // block in view and buf; -1: none
 	pos  int
 	buf  [blockSize]uint32
+
+	looked blockView // what find looked at last, undecoded
+	at     int       // its block; -1: none
 }
 
 func (c *cursor) reset(l plist) {
 	c.plist = l
 	c.blk = -1
 	c.pos = 0
+	c.at = -1
+}
+
+// find looks a document up, wherever seek stands, and gives its frequency; false
+// when the list does not have it. It decodes nothing: for a document here and there
+// that is several times what finding one takes.
+func (c *cursor) find(doc uint32) (tf, extra uint8, ok bool) {
+	if !c.nonEmpty || doc < c.lo || doc >= c.hi {
+		return 0, 0, false
+	}
+	if c.at < 0 || c.lastDoc(c.at) < doc || c.at > c.b0 && c.lastDoc(c.at-1) >= doc {
+		from := c.b0
+		if c.at >= 0 && c.lastDoc(c.at) < doc {
+			from = c.at + 1
+		}
+		i := c.findBlock(from, doc)
+		if i >= c.b1 {
+			return 0, 0, false
+		}
+		c.looked, c.at = c.block(i), i
+	}
+	i := c.looked.search(doc)
+	if i >= c.looked.n || c.looked.doc(i) != doc {
+		return 0, 0, false
+	}
+	tf, extra = c.looked.freq(i)
+	return tf, extra, true
 }
 
 func (c *cursor) load(i int) {

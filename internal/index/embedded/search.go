@@ -41,8 +41,10 @@ type searcher struct {
 	nbufs int
 	order []int
 	bound []uint32
-	taken []int64 // ids of hits of earlier rounds, ascending
-	heaps [3]topK // by round
+	sums  []uint32 // of a filter's listed documents
+	best  []uint32 // the highest of them
+	taken []int64  // ids of hits of earlier rounds, ascending
+	heaps [3]topK  // by round
 }
 
 // group is a query word: any alternative, all of whose terms must be there.
@@ -172,7 +174,8 @@ func (s *searcher) release() {
 		s.partSlab[i] = searchPart{bounds: s.partSlab[i].bounds}
 	}
 	for i := range s.cursorSlab {
-		s.cursorSlab[i].plist, s.cursorSlab[i].view = plist{}, blockView{}
+		c := &s.cursorSlab[i]
+		c.plist, c.view, c.looked = plist{}, blockView{}, blockView{}
 	}
 	for i := range s.heaps {
 		clear(s.heaps[i].heap)
@@ -448,14 +451,15 @@ func (s *searcher) each(f func(p *searchPart)) {
 	}
 }
 
-// share is what a term adds to the score of the document its cursor stands on.
-func (s *searcher) share(p *searchPart, term int, norm float32) uint32 {
-	tf, extra := p.cur[term].freq()
+// share is what a term adds to the score of a document; 0 when it does not hold it.
+func (s *searcher) share(p *searchPart, term int, doc uint32, norm float32) uint32 {
+	tf, extra, ok := p.cur[term].find(doc)
 	if s.text {
 		tf -= extra
-		if tf == 0 {
-			return 0
-		}
+		ok = ok && tf != 0
+	}
+	if !ok {
+		return 0
 	}
 	return max(contribution(p.kind.weights[term], tf, norm), 1)
 }
@@ -464,9 +468,7 @@ func (s *searcher) share(p *searchPart, term int, norm float32) uint32 {
 func (s *searcher) score(p *searchPart, terms []int, doc uint32) (sum uint32) {
 	norm := p.norm(doc)
 	for _, t := range terms {
-		if p.cur[t].seek(doc) == doc {
-			sum += s.share(p, t, norm)
-		}
+		sum += s.share(p, t, doc, norm)
 	}
 	return sum
 }
@@ -531,12 +533,8 @@ func (p *searchPart) resetBounds() {
 // each window the terms that together cannot lift a document into the heap are
 // only looked up for documents that the others have found.
 func (s *searcher) any(p *searchPart, terms []int, h *topK) {
-	if p.filter.list != nil && len(p.filter.list)*len(terms)*seekCost < s.totalDF(p, terms) {
-		for _, doc := range p.filter.list {
-			if sc := s.score(p, terms, doc); sc > 0 {
-				s.offer(p, doc, sc, h)
-			}
-		}
+	if p.filter.list != nil && slices.ContainsFunc(terms, func(t int) bool { return p.frequent(t) }) {
+		s.anyListed(p, terms, h)
 		return
 	}
 	p.resetBounds()
@@ -559,7 +557,7 @@ func (s *searcher) any(p *searchPart, terms []int, h *topK) {
 
 // seekCost is what looking up a document in a list costs, in postings that are
 // walked over.
-const seekCost = 30
+const seekCost = 8
 
 // lookUpShare is how many times longer than those that find documents a list must
 // be for it to be cheaper to look them up in it than to walk over it.
@@ -624,9 +622,7 @@ func (s *searcher) anyWindow(p *searchPart, terms []int, w, end, need uint32, h 
 			for j := len(lookups) - 1; j >= 0; j-- {
 				i := lookups[j]
 				left -= s.bound[i]
-				if c := &p.cur[terms[i]]; c.seek(doc) == doc {
-					score += s.share(p, terms[i], norm)
-				}
+				score += s.share(p, terms[i], doc, norm)
 				if score+left < need {
 					break
 				}
