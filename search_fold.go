@@ -10,6 +10,8 @@ import (
 // kindChunk is the kind of chunks as the index knows it.
 const kindChunk = index.Kind(store.KindChunk)
 
+func isChunk(h index.Hit) bool { return h.Kind == kindChunk }
+
 // defaultTopChunks is how many chunks of a note a hit names unless told
 // otherwise.
 const defaultTopChunks = 3
