@@ -205,8 +205,8 @@ func (r *searchRun) fillText(hits []fusedHit, scores []float64) {
 
 // fillVectors gives the records that only the text path found the cosine that
 // they have, if the vector path may look at them. It is the cosine of the form
-// that the index scans, which is off by some thousandths at most: reading the
-// vectors themselves would cost as much as the path does.
+// that the index has of it, which is right to four digits or so: reading the vectors
+// themselves would cost more than the path does.
 func (r *searchRun) fillVectors(v *vectorPath, hits []fusedHit, scores []float64) {
 	if r.view == nil {
 		return
@@ -224,7 +224,7 @@ func (r *searchRun) fillVectors(v *vectorPath, hits []fusedHit, scores []float64
 	ids, _ := asked(hits, gaps)
 	f := r.f
 	f.Kinds = r.scope.kinds
-	found, err := r.view.Nearest(index.VectorQuery{Space: v.space.ID, Values: v.query, Limit: len(ids), Exact: true, IDs: ids}, f)
+	found, err := r.view.Nearest(index.VectorQuery{Space: v.space.ID, Values: v.query, Limit: len(ids), Exact: true, NoThreads: true, IDs: ids}, f)
 	if err != nil {
 		r.indexFailed() // the gaps stay
 		return

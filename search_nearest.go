@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// leastRescored and rescoredPerHit say how many of the index's best have their
-	// cosines worked out anew, in full precision, whatever the candidate window.
+	// leastRescored and rescoredPerHit say how many of the index's best are candidates
+	// at least, whatever the window: for an exact answer their cosines are worked out
+	// anew, in full precision.
 	leastRescored  = 30
 	rescoredPerHit = 3
 	// defaultTruthScan bounds the records that are compared one by one while there
@@ -112,9 +113,9 @@ func (r *searchRun) foldedVectors(hits []vectorHit) int {
 }
 
 // compare gives the records with the highest cosines, at most limit, best first.
-// The index knows them by codes of lower precision, if that is the space's
-// encoding; then what it gives is scored again by the vectors in the truth. An
-// index that fails is taken out of use.
+// The index knows them by codes, if that is the space's encoding, whose cosines are
+// off by some millionths; then what it gives is scored again by the vectors in the
+// truth if an exact answer is asked for. An index that fails is taken out of use.
 func (r *searchRun) compare(ctx context.Context, v *vectorPath, f index.Filter, limit int) ([]vectorHit, bool, error) {
 	if r.view == nil {
 		return r.compareAll(ctx, v, limit)
@@ -122,6 +123,11 @@ func (r *searchRun) compare(ctx context.Context, v *vectorPath, f index.Filter, 
 	q := index.VectorQuery{Space: v.space.ID, Values: v.query, Limit: limit, Exact: r.p.req.Exact}
 	if v.pruned {
 		q.IDs = v.ids
+	}
+	if r.p.req.NoText {
+		// More than is given back is looked at for what moves hits up, but need not be
+		// complete. Beside a text path all of them count.
+		q.Want = r.p.limit
 	}
 	found, err := r.view.Nearest(q, f)
 	if err != nil {
@@ -132,7 +138,7 @@ func (r *searchRun) compare(ctx context.Context, v *vectorPath, f index.Filter, 
 	var buf []float32
 	for _, h := range found.Hits {
 		hit := vectorHit{id: h.ID, kind: h.Kind, thread: h.Thread, cosine: clampCosine(float64(h.Score))}
-		if index.Encoding(v.space.Encoding) != index.EncodingF32 {
+		if r.p.req.Exact && index.Encoding(v.space.Encoding) != index.EncodingF32 {
 			var ok bool
 			if hit.cosine, buf, ok, err = r.cosine(v, h.ID, buf); err != nil {
 				return nil, false, err

@@ -507,7 +507,11 @@ func (a *adversary) checkQuery(o *tenant, kind loci.Kind) {
 			}
 		}
 	}
-	all := a.ask(o, kind, v, 100, 0, s, a.bool("approximate"))
+	approximate := a.bool("approximate")
+	if approximate {
+		tolerance = 1e-4
+	}
+	all := a.ask(o, kind, v, 100, 0, s, approximate)
 	if len(all) != len(exactly) {
 		a.rt.Fatalf("query of %s in %s, %s: %v, the model has %v", kind, o.CollectionName(), asText(s.Selection), all, exactly)
 	}
@@ -520,7 +524,7 @@ func (a *adversary) checkQuery(o *tenant, kind loci.Kind) {
 		}
 	}
 	from := min(offset, len(all))
-	if got := a.ask(o, kind, v, k, offset, s, false); !slices.Equal(got, all[from:min(from+k, len(all))]) {
+	if got := a.ask(o, kind, v, k, offset, s, approximate); !slices.Equal(got, all[from:min(from+k, len(all))]) {
 		a.rt.Fatalf("query of %s, k %d, offset %d: %v of %v", kind, k, offset, got, all)
 	}
 }

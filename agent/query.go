@@ -293,7 +293,7 @@ func (r *nearRun) run(ctx context.Context) ([]nearHit, error) {
 		return r.without(ctx)
 	}
 	r.guess = r.q.selected.guessed()
-	ask := index.VectorQuery{Space: r.space.ID, Values: r.q.unit, Limit: wanted, Certain: r.q.exact}
+	ask := index.VectorQuery{Space: r.space.ID, Values: r.q.unit, Limit: wanted, Want: wanted, Certain: r.q.exact, NoThreads: true}
 	if !ask.Certain {
 		ask.Limit += wanted/2 + extraCandidates
 	}
@@ -302,7 +302,7 @@ func (r *nearRun) run(ctx context.Context) ([]nearHit, error) {
 		if err != nil {
 			return r.without(ctx)
 		}
-		hits, err := r.rescore(res.Hits, wanted)
+		hits, err := r.score(&ask, res.Hits, wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -352,8 +352,34 @@ func (r *nearRun) without(ctx context.Context) ([]nearHit, error) {
 }
 
 // extraCandidates are asked for beyond what is wanted where the index's order has to
-// do: it is not quite that of the scores.
+// do: some may not meet the selection, and those of one score are not in the order of
+// their ids.
 const extraCandidates = 10
+
+// score gives the hits among candidates. An approximate answer takes the index's word
+// for their scores, which is right to four digits or so: reading their vectors would
+// take longer than all the rest.
+func (r *nearRun) score(ask *index.VectorQuery, candidates []index.VectorHit, wanted int) ([]nearHit, error) {
+	if ask.Certain {
+		return r.rescore(candidates, wanted)
+	}
+	hits := make([]nearHit, 0, len(candidates))
+	for _, c := range candidates {
+		hit := nearHit{id: c.ID, score: min(max(float64(c.Score), -1), 1)}
+		if !r.guess {
+			var err error
+			if hit.point, err = r.tx.Point(c.ID); err != nil {
+				return nil, err
+			}
+			if hit.point == nil || !r.q.selected.meets(hit.point) {
+				continue
+			}
+			hit.key, hit.content = hit.point.Key, hit.point.Content
+		}
+		hits = append(hits, hit)
+	}
+	return hits, nil
+}
 
 // rescore scores candidates by their vectors in the truth, until none of the others
 // can be among the best.
@@ -413,11 +439,11 @@ func (r *nearRun) candidate(id int64) (hit nearHit, ok bool, err error) {
 	if r.room = v; err != nil || !ok || len(v) != len(r.q.unit) || !(norm > 0) {
 		return hit, false, err
 	}
-	return nearHit{id: id, score: r.score(v, norm)}, true, nil
+	return nearHit{id: id, score: r.cosine(v, norm)}, true, nil
 }
 
-// score is the cosine of a point's vector and the query's.
-func (r *nearRun) score(v []float32, norm float64) float64 {
+// cosine is that of a point's vector and the query's.
+func (r *nearRun) cosine(v []float32, norm float64) float64 {
 	return min(max(dot(r.q.given, v)/(r.q.norm*norm), -1), 1)
 }
 
@@ -431,7 +457,7 @@ func (r *nearRun) hit(id int64) (hit nearHit, ok bool, err error) {
 	if len(shown.Vector) != len(r.q.unit) || !(shown.Norm > 0) {
 		return hit, false, nil
 	}
-	hit = nearHit{id: id, key: shown.Key, content: shown.Content, score: r.score(shown.Vector, shown.Norm)}
+	hit = nearHit{id: id, key: shown.Key, content: shown.Content, score: r.cosine(shown.Vector, shown.Norm)}
 	if !r.q.full && !r.q.selected.open() {
 		return hit, true, nil
 	}
@@ -531,7 +557,8 @@ func (r *nearRun) scan(ctx context.Context) ([]nearHit, error) {
 
 // QueryHits gives the facts whose vectors lie nearest to one, among those that are
 // current: the whole of them are compared, unless Approximate is set. Scores are
-// cosines, best first, ties by ascending id. Pages at successive offsets are disjoint
+// cosines, of an approximate answer to four digits or so, best first, ties by ascending
+// id. Pages at successive offsets are disjoint
 // and together what one page would be.
 func (s *SemanticMemory) QueryHits(ctx context.Context, req QueryRequest) (*Hits, error) {
 	q, err := s.checkQuery(req.Embedding, req.K, req.Offset, &req.Selection)

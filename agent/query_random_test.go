@@ -358,10 +358,21 @@ func TestQueryOfMany(t *testing.T) {
 			if !approximate && !sameHits(got, want[:100]) || len(got) != 100 {
 				t.Fatalf("approximate %v: got %+v, want %+v", approximate, got, want[:100])
 			}
+			tolerance := 1e-14
+			if approximate {
+				tolerance = 1e-4
+			}
+			found := 0
 			for _, h := range got {
-				if math.Abs(h.Score-naiveCosine(q, vectors[h.ID])) > 1e-14 {
-					t.Errorf("score %v of %d", h.Score, h.ID)
+				if math.Abs(h.Score-naiveCosine(q, vectors[h.ID])) > tolerance {
+					t.Errorf("approximate %v: score %v of %d", approximate, h.Score, h.ID)
 				}
+				if h.Score >= want[99].Score-tolerance {
+					found++
+				}
+			}
+			if found < 97 {
+				t.Errorf("approximate %v: %d of the 100 nearest", approximate, found)
 			}
 		}
 	}

@@ -159,7 +159,7 @@ type QueryRequest struct {
 	Offset    int       `json:"offset,omitempty"` // points to leave out first
 	Selection
 	// Approximate allows an answer that may miss a point now and then, which is much
-	// faster from some 20,000 points on. Scores are exact all the same.
+	// faster from some thousands of points on. Scores are then right to four digits or so.
 	Approximate bool `json:"approximate,omitempty"`
 }
 

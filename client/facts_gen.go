@@ -196,8 +196,8 @@ type FactsQueryInput struct {
 	Thread *string `json:"thread,omitempty"`
 	// as_of_valid_us is the time at which what a point says must hold, in UTC microseconds; absent is now.
 	AsOfValidUS *int64 `json:"as_of_valid_us,omitempty"`
-	// approximate allows an answer that may miss a point now and then, which is much faster from some 20,000
-	// points on. Scores are exact all the same.
+	// approximate allows an answer that may miss a point now and then, which is much faster from some thousands
+	// of points on. Scores are then right to four digits or so.
 	Approximate bool `json:"approximate,omitempty"`
 }
 

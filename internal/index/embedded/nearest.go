@@ -135,6 +135,10 @@ const (
 	// lookUpCost is what looking a row up by its id and scoring it costs, in rows
 	// of a scan.
 	lookUpCost = 6
+	// lookUpMost says up to which cost records are looked up where lists could be
+	// searched, in rows that are scanned before lists are: somewhat longer, since the
+	// answer is exact then.
+	lookUpMost = 2
 )
 
 // run searches all runs. It says whether every row that passes was looked at.
@@ -152,7 +156,7 @@ func (n *nearest) run() (exact bool, err error) {
 		}
 		most := k.rows
 		if k.listed > 0 && !n.q.Exact {
-			most = min(most, n.v.ix.opts.ScanRows)
+			most = min(most, lookUpMost*n.v.ix.opts.ScanRows)
 		}
 		few := func() bool { return lookUpCost*k.filter.count <= most }
 		if !few() {
