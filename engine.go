@@ -258,13 +258,26 @@ var errAgain = errors.New("again")
 func (e *engine) readPair(ctx context.Context, fn func(*store.ReadTx, index.View) error) error {
 	e.searching.Add(1)
 	defer e.searching.Add(-1)
-	return e.pair(ctx, fn)
+	return e.pairBy(ctx, e.store.Read, fn)
+}
+
+// readKeptPair is readPair for functions that may find all they need in memory, and
+// that may be called again after they have begun, see store.ReadKept.
+func (e *engine) readKeptPair(ctx context.Context, fn func(*store.ReadTx, index.View) error) error {
+	e.searching.Add(1)
+	defer e.searching.Add(-1)
+	return e.pairBy(ctx, e.store.ReadKept, fn)
 }
 
 // pair is readPair for the background.
 func (e *engine) pair(ctx context.Context, fn func(*store.ReadTx, index.View) error) error {
+	return e.pairBy(ctx, e.store.Read, fn)
+}
+
+// pairBy is readPair whose first attempt reads in the given way.
+func (e *engine) pairBy(ctx context.Context, read func(context.Context, func(*store.ReadTx) error) error, fn func(*store.ReadTx, index.View) error) error {
 	for range pairAttempts {
-		err := e.store.Read(ctx, func(tx *store.ReadTx) error {
+		err := read(ctx, func(tx *store.ReadTx) error {
 			ix := e.usableIndex()
 			if ix == nil {
 				return fn(tx, nil)
@@ -276,9 +289,10 @@ func (e *engine) pair(ctx context.Context, fn func(*store.ReadTx, index.View) er
 			defer view.Close()
 			return fn(tx, view)
 		})
-		if !errors.Is(err, errAgain) {
+		if !errors.Is(err, errAgain) && !errors.Is(err, store.ErrMoved) {
 			return err
 		}
+		read = e.store.Read
 		runtime.Gosched()
 	}
 	return errs.New(errs.Index, "the index does not keep up with the writes: retry")

@@ -389,7 +389,7 @@ func memoryOf(m *store.Memory) Memory {
 		Reasoning:  m.Reasoning,
 		State: MemoryState{
 			Pinned: m.State.Pinned, Strength: m.State.Strength, UsefulCount: m.State.UsefulCount,
-			UsefulScore: m.State.UsefulScore, LastRecalledAtUS: m.State.LastRecalled, LastDecayAtUS: m.State.LastDecay,
+			UsefulScore: m.State.UsefulScore, LastRecalledAtUS: clonePtr(m.State.LastRecalled), LastDecayAtUS: clonePtr(m.State.LastDecay),
 		},
 	}
 }

@@ -129,10 +129,11 @@ func settleDocument(p *index.Prepared, r *store.Record) {
 	slices.Sort(d.Tags)
 }
 
+// headerOf shares nothing with r that a caller could change.
 func headerOf(r *store.Record) Header {
 	h := Header{
-		ID: ID(r.ID), Namespace: r.Namespace, Scope: r.Scope, Tags: r.Tags, Evidence: make([]Evidence, len(r.Evidence)),
-		Metadata: r.Metadata, CreatedAtUS: r.Created, UpdatedAtUS: r.Updated, Thread: r.Thread, Position: r.Position,
+		ID: ID(r.ID), Namespace: r.Namespace, Scope: r.Scope, Tags: slices.Clone(r.Tags), Evidence: make([]Evidence, len(r.Evidence)),
+		Metadata: slices.Clone(r.Metadata), CreatedAtUS: r.Created, UpdatedAtUS: r.Updated, Thread: r.Thread, Position: clonePtr(r.Position),
 		Revision: r.Revision,
 	}
 	if h.Tags == nil {
@@ -140,8 +141,8 @@ func headerOf(r *store.Record) Header {
 	}
 	for i, e := range r.Evidence {
 		h.Evidence[i] = Evidence{
-			Source: e.Source, SourceRevision: e.SourceRevision, Offset: e.Offset, Limit: e.Limit, Quote: e.Quote,
-			Metadata: e.Metadata,
+			Source: e.Source, SourceRevision: e.SourceRevision, Offset: clonePtr(e.Offset), Limit: clonePtr(e.Limit), Quote: e.Quote,
+			Metadata: slices.Clone(e.Metadata),
 		}
 		if e.ChunkID != nil {
 			id := ID(*e.ChunkID)

@@ -65,7 +65,7 @@ func (p *searchPlan) load(tx *store.ReadTx, hits []fusedHit) error {
 			continue
 		}
 		var err error
-		if h.record, err = tx.RecordOf(store.Kind(h.Kind), h.ID); err != nil {
+		if h.record, err = tx.SharedRecord(store.Kind(h.Kind), h.ID); err != nil {
 			return err
 		}
 		if h.record == nil {

@@ -68,7 +68,7 @@ func (e *engine) answer(ctx context.Context, p *searchPlan, t *trace) (found *se
 	if err != nil {
 		return nil, nil, err
 	}
-	err = e.readPair(ctx, func(tx *store.ReadTx, view index.View) (err error) {
+	err = e.readKeptPair(ctx, func(tx *store.ReadTx, view index.View) (err error) {
 		found, err = e.search(ctx, tx, view, p, q, vectors[0], t)
 		return err
 	})

@@ -59,7 +59,7 @@ func (e *engine) prepareVectors(ctx context.Context, t *trace, plans ...*searchP
 		return paths, nil
 	}
 	var space *store.Space
-	err := e.readPair(ctx, func(tx *store.ReadTx, view index.View) error {
+	err := e.readKeptPair(ctx, func(tx *store.ReadTx, view index.View) error {
 		space = nil
 		for i, p := range plans {
 			if p.req.NoVector {

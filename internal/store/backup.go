@@ -153,7 +153,7 @@ func (s *Store) checkCopy(ctx context.Context, path string, revision int64) (rec
 			return 0, errs.New(errs.Storage, "the copy is not what it should be: its %s is %d, not %d: retry, and check this store", look.what, got, look.want)
 		}
 	}
-	tx := &ReadTx{session: newSession(c, &s.texts, newDict()), ctx: ctx}
+	tx := &ReadTx{session: foreignSession(s, c), ctx: ctx}
 	findings, err := tx.checkPages(s.dialect.checkPages)
 	if err != nil {
 		return 0, err

@@ -41,7 +41,7 @@ func (s *Store) DeepCheck(ctx context.Context) (check Check, err error) {
 
 // each runs a statement and calls fn on every row.
 func (tx *ReadTx) each(sql string, fn func(stmt) error) error {
-	st, err := tx.c.prepare(sql)
+	st, err := tx.once(sql)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (tx *ReadTx) checkPages(sql string) (findings []string, err error) {
 // checkTags compares the tags in the records with the table they are searched
 // in: every tag of a record has its row there, and there are no others.
 func (tx *ReadTx) checkTags() (findings []string, err error) {
-	has, err := tx.c.prepare("SELECT 1 FROM record_tags WHERE namespace_id = $1 AND tag_id = $2 AND record_id = $3")
+	has, err := tx.once("SELECT 1 FROM record_tags WHERE namespace_id = $1 AND tag_id = $2 AND record_id = $3")
 	if err != nil {
 		return nil, err
 	}

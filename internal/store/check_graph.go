@@ -5,7 +5,7 @@ import "fmt"
 // checkNames compares the entities with the table that they are found in by
 // name: every name and alias has its row there, and there are no others.
 func (tx *ReadTx) checkNames() (findings []string, err error) {
-	has, err := tx.c.prepare(`SELECT 1 FROM entity_names WHERE namespace_id = $1 AND name_key = $2 AND scope_id = $3
+	has, err := tx.once(`SELECT 1 FROM entity_names WHERE namespace_id = $1 AND name_key = $2 AND scope_id = $3
 		AND is_alias = $4 AND entity_id = $5`)
 	if err != nil {
 		return nil, err

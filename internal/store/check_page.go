@@ -78,7 +78,7 @@ func (tx *ReadTx) checkContexts() (findings []string, err error) {
 // checkPageLinks compares the links of the revisions with the table in which
 // they are looked up from the other side.
 func (tx *ReadTx) checkPageLinks() (findings []string, err error) {
-	has, err := tx.c.prepare("SELECT 1 FROM page_links WHERE target = $1 AND page_record = $2")
+	has, err := tx.once("SELECT 1 FROM page_links WHERE target = $1 AND page_record = $2")
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func (tx *ReadTx) checkVectors() (findings []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	record, err := tx.c.prepare("SELECT kind FROM records WHERE id = $1")
+	record, err := tx.once("SELECT kind FROM records WHERE id = $1")
 	if err != nil {
 		return nil, err
 	}

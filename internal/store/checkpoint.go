@@ -21,7 +21,7 @@ func newCheckpointer(s *Store) (*checkpointer, error) {
 		return nil, err
 	}
 	return &checkpointer{
-		session: newSession(c, &s.texts, s.dict),
+		session: newSession(s, c),
 		wake:    make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}, nil
 }

@@ -13,7 +13,7 @@ func (s *session) CountPlaces(namespace string, fn func(namespace, scope string,
 		}
 		sql = "SELECT namespace_id, kind, scope_id, count(*) FROM records WHERE namespace_id = $1 GROUP BY kind, scope_id"
 	}
-	st, err := s.c.prepare(sql)
+	st, err := s.once(sql)
 	if err != nil {
 		return err
 	}

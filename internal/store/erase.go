@@ -12,7 +12,7 @@ import (
 
 // query runs a statement that is not kept and calls fn on every row.
 func (s *session) query(sql string, args []int64, fn func(stmt) error) error {
-	st, err := s.c.prepare(sql)
+	st, err := s.once(sql)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (s *session) query(sql string, args []int64, fn func(stmt) error) error {
 
 // change executes a statement that is not kept and gives how many rows it changed.
 func (tx *WriteTx) change(sql string, args ...int64) (int64, error) {
-	st, err := tx.c.prepare(sql)
+	st, err := tx.once(sql)
 	if err != nil {
 		return 0, err
 	}
@@ -50,7 +50,7 @@ func (tx *WriteTx) change(sql string, args ...int64) (int64, error) {
 // EntitiesNamed gives the entities of a namespace, by its dictionary id, that have a
 // name or an alias in its normal form, whatever their scope.
 func (s *session) EntitiesNamed(namespace int64, key string) (ids []int64, err error) {
-	st, err := s.c.prepare("SELECT DISTINCT entity_id FROM entity_names WHERE namespace_id = $1 AND name_key = $2 ORDER BY entity_id")
+	st, err := s.once("SELECT DISTINCT entity_id FROM entity_names WHERE namespace_id = $1 AND name_key = $2 ORDER BY entity_id")
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (tx *WriteTx) cleanCheckpoints(context int64, there map[int64]bool) (n int6
 
 // rewrite runs a statement that sets a blob in one row.
 func (tx *WriteTx) rewrite(sql string, value []byte, keys ...int64) error {
-	st, err := tx.c.prepare(sql)
+	st, err := tx.once(sql)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (tx *WriteTx) cleanLog(context int64, names map[string]bool) (n int64, err 
 			return n, err
 		}
 		var st stmt
-		if st, err = tx.c.prepare("UPDATE context_log SET body = $1 WHERE context_id = $2 AND type = $3 AND number = $4"); err != nil {
+		if st, err = tx.once("UPDATE context_log SET body = $1 WHERE context_id = $2 AND type = $3 AND number = $4"); err != nil {
 			return n, err
 		}
 		st.bindText(1, string(e.body))
@@ -398,7 +398,7 @@ func (tx *WriteTx) ClearSettings(namespace int64) (n int64, err error) {
 		return 0, err
 	}
 	tx.Change()
-	tx.w.cache.known = false
+	tx.w.cache.known, tx.resets = false, true
 	for _, table := range settingTables {
 		if _, err := tx.change("DELETE FROM "+table+" WHERE namespace_id = $1", namespace); err != nil {
 			return 0, err

@@ -46,7 +46,7 @@ func (p *readerPool) acquire(ctx context.Context) (*session, error) {
 		<-p.slots
 		return nil, err
 	}
-	return newSession(c, &p.s.texts, p.s.dict), nil
+	return newSession(p.s, c), nil
 }
 
 // release takes a session back, or closes it when it may be broken.
@@ -86,6 +86,47 @@ func (tx *ReadTx) Revision() int64 { return tx.revision }
 // Context is the context that the snapshot was asked for with.
 func (tx *ReadTx) Context() context.Context { return tx.ctx }
 
+// ErrMoved says that the snapshot that a reader was promised is over.
+var ErrMoved = errors.New("the store has moved on")
+
+func (p *readerPool) readKept(ctx context.Context, fn func(*ReadTx) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return errs.Wrap(errs.Canceled, err, "the context ended first")
+	}
+	se, err := p.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	broken := true
+	defer func() { p.release(se, broken) }()
+	// No commit that anybody has seen may be missing.
+	tx := &ReadTx{session: se, ctx: ctx, revision: max(p.s.Counters().Revision, p.s.seen.Load())}
+	begun, failed := false, false
+	se.begin = func() error {
+		if err := se.run(sqlBeginRead); err != nil {
+			failed = true
+			return err
+		}
+		begun = true
+		se.c.interruptOn(ctx)
+		revision, err := se.storedRevision()
+		if err == nil && revision != tx.revision {
+			err = ErrMoved
+		}
+		return err
+	}
+	func() {
+		defer recovered(&err)
+		err = fn(tx)
+	}()
+	se.begin = nil
+	if !begun {
+		broken = failed
+		return err
+	}
+	return p.end(ctx, se, err, &broken)
+}
+
 func (p *readerPool) read(ctx context.Context, fn func(*ReadTx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return errs.Wrap(errs.Canceled, err, "the context ended first")
@@ -104,15 +145,32 @@ func (p *readerPool) read(ctx context.Context, fn func(*ReadTx) error) (err erro
 		defer recovered(&err)
 		tx := &ReadTx{session: se, ctx: ctx}
 		if tx.revision, err = se.storedRevision(); err == nil {
+			p.s.saw(tx.revision)
 			err = fn(tx)
 		}
 	}()
+	return p.end(ctx, se, err, &broken)
+}
+
+// saw notes a revision that a reader has seen.
+func (s *Store) saw(revision int64) {
+	for {
+		seen := s.seen.Load()
+		if seen >= revision || s.seen.CompareAndSwap(seen, revision) {
+			return
+		}
+	}
+}
+
+// end closes a reader's transaction. err is what came of it so far; broken says
+// afterwards whether the connection is of use any more.
+func (p *readerPool) end(ctx context.Context, se *session, err error, broken *bool) error {
 	se.c.interruptOn(context.Background())
 	if err != nil {
 		se.resetAll()
 	}
 	end := se.run(sqlCommit)
-	broken = end != nil
+	*broken = end != nil
 	if err == nil {
 		err = end
 	}

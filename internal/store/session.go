@@ -9,21 +9,58 @@ import (
 // session is a connection with its prepared statements: what a read and a
 // write transaction have in common.
 type session struct {
-	c     conn
-	dict  *dict
-	texts *[statementCount]string
-	stmts [statementCount]stmt
-	// pending holds the strings that the running group of writes has added;
-	// only the writer has it.
+	c        conn
+	dict     *dict
+	texts    *[statementCount]string
+	stmts    [statementCount]stmt
+	shared   *sharedRecords
+	settings *settings
+	// pending holds the strings that the running group of writes has added, and
+	// resets says that the group changes what settings keeps; only the writer has
+	// them.
 	pending *pendingStrings
+	resets  bool
+	// begin opens the transaction of a reader that has none yet; nil when there is
+	// one.
+	begin func() error
 }
 
-func newSession(c conn, texts *[statementCount]string, d *dict) *session {
-	return &session{c: c, dict: d, texts: texts}
+func newSession(s *Store, c conn) *session {
+	return &session{c: c, dict: s.dict, texts: &s.texts, shared: s.shared, settings: s.settings}
+}
+
+// foreignSession is a session of another file than the store's, of which nothing
+// that the store keeps is true.
+func foreignSession(s *Store, c conn) *session {
+	return &session{c: c, dict: newDict(), texts: &s.texts, shared: newSharedRecords(), settings: &settings{}}
+}
+
+// begun opens the transaction that a reader was promised, if it has none yet.
+func (s *session) begun() error {
+	begin := s.begin
+	if begin == nil {
+		return nil
+	}
+	s.begin = nil
+	return begin()
+}
+
+// once prepares a statement that is not kept.
+func (s *session) once(sql string) (stmt, error) {
+	if err := s.begun(); err != nil {
+		return nil, err
+	}
+	return s.c.prepare(sql)
 }
 
 // stmt gives a prepared statement, ready to bind.
 func (s *session) stmt(which statement) (stmt, error) {
+	if err := s.begun(); err != nil {
+		return nil, err
+	}
+	if s.pending != nil && changesSettings(which) {
+		s.resets = true
+	}
 	if st := s.stmts[which]; st != nil {
 		return st, nil
 	}

@@ -106,8 +106,12 @@ type Store struct {
 	texts   [statementCount]string
 	lineage string
 	dict    *dict
-	clock   int64   // as it was stored at open
-	going   []int64 // deleted spaces that had vectors left at open
+	// What is kept of what was read, see there.
+	shared   *sharedRecords
+	settings *settings
+	seen     atomic.Int64 // greatest revision that a reader has seen
+	clock    int64        // as it was stored at open
+	going    []int64      // deleted spaces that had vectors left at open
 
 	counters atomic.Pointer[Counters]
 	readers  *readerPool
@@ -138,6 +142,7 @@ func Open(ctx context.Context, dir string, opts Options) (_ *Store, err error) {
 	s := &Store{
 		dir: dir, path: filepath.Join(dir, DatabaseFile), opts: opts,
 		dialect: sqliteDialect, texts: sqliteDialect.statements(), dict: newDict(),
+		shared: newSharedRecords(), settings: &settings{},
 	}
 	version := len(opts.migrations)
 	found, err := s.probe(version)
@@ -264,6 +269,14 @@ func (s *Store) WriteMany(ctx context.Context, fn func(*WriteTx) error) (revisio
 // Read runs fn with a consistent snapshot.
 func (s *Store) Read(ctx context.Context, fn func(*ReadTx) error) error {
 	return s.readers.read(ctx, fn)
+}
+
+// ReadKept is Read for functions that may need nothing but what is kept in memory: the
+// database is asked for a snapshot only once fn needs it. When there was a commit
+// between the call and that, the function gets ErrMoved and so does the caller, who
+// starts anew, with Read.
+func (s *Store) ReadKept(ctx context.Context, fn func(*ReadTx) error) error {
+	return s.readers.readKept(ctx, fn)
 }
 
 // DiskBytes is the size of the database and its log.

@@ -25,7 +25,7 @@ func (s *session) CountRecords(namespace string) (counts map[Kind]int64, err err
 		}
 		sql = "SELECT kind, count(*) FROM records WHERE namespace_id = $1 GROUP BY kind"
 	}
-	st, err := s.c.prepare(sql)
+	st, err := s.once(sql)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (s *session) CountRecords(namespace string) (counts map[Kind]int64, err err
 func (s *session) ScanNamespace(namespace, after int64, limit int) ([]Stored, int64, error) {
 	// The sign keeps the database from sorting an index's rows for every call:
 	// it walks on by id.
-	st, err := s.c.prepare("SELECT id, kind FROM records WHERE id > $1 AND +namespace_id = $2 ORDER BY id LIMIT $3")
+	st, err := s.once("SELECT id, kind FROM records WHERE id > $1 AND +namespace_id = $2 ORDER BY id LIMIT $3")
 	if err != nil {
 		return nil, 0, err
 	}
@@ -57,7 +57,7 @@ func (s *session) ScanNamespace(namespace, after int64, limit int) ([]Stored, in
 
 // settled gives the namespaces that stand in a table of settings, sorted.
 func (s *session) settled(table string) ([]string, error) {
-	st, err := s.c.prepare("SELECT DISTINCT namespace_id FROM " + table)
+	st, err := s.once("SELECT DISTINCT namespace_id FROM " + table)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (s *session) CountContexts(namespace string) (n ContextCounts, err error) {
 		{&n.Log, "SELECT count(*) FROM context_log x" + of},
 		{&n.Checkpoints, "SELECT count(*) FROM context_checkpoints x" + of},
 	} {
-		st, err := s.c.prepare(count.sql)
+		st, err := s.once(count.sql)
 		if err != nil {
 			return n, err
 		}
@@ -153,7 +153,7 @@ func (s *session) CountContexts(namespace string) (n ContextCounts, err error) {
 
 // ScanLog gives up to limit entries of a scope's log behind a number, ascending.
 func (s *session) ScanLog(context int64, typ LogType, after int64, limit int) (out []LogEntry, err error) {
-	st, err := s.c.prepare(`SELECT number, created_at, entry_key, body FROM context_log
+	st, err := s.once(`SELECT number, created_at, entry_key, body FROM context_log
 		WHERE context_id = $1 AND type = $2 AND number > $3 ORDER BY number LIMIT $4`)
 	if err != nil {
 		return nil, err

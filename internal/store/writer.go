@@ -61,6 +61,8 @@ type writer struct {
 	cache  vectorCache
 	copies copiesState
 
+	touched []int64 // records that the running group adds, changes or removes, see sharedRecords
+
 	used map[int64]struct{} // strings used since a sweep of the dictionary began; nil: none runs
 	gone []int64            // strings that the running group removes
 
@@ -101,7 +103,7 @@ func (p *pendingStrings) truncate(n int) {
 
 func newWriter(s *Store, c conn) (*writer, error) {
 	w := &writer{
-		s: s, session: newSession(c, &s.texts, s.dict),
+		s: s, session: newSession(s, c),
 		queue: make(chan *operation, queueLength), quit: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	w.session.pending = &pendingStrings{ids: map[string]int64{}, texts: map[int64]string{}}
@@ -233,7 +235,8 @@ func (w *writer) takeHeld() *operation {
 }
 
 func (w *writer) runTaken(first *operation) {
-	w.group, w.changes = w.group[:0], w.changes[:0]
+	w.group, w.changes, w.touched = w.group[:0], w.changes[:0], w.touched[:0]
+	w.session.resets = false
 	w.next = w.state
 	began := time.Now()
 	if err := w.session.run(sqlBeginWrite); err != nil {
@@ -270,6 +273,9 @@ func (w *writer) runTaken(first *operation) {
 	clear(w.changes) // they hold documents
 	if cap(w.changes) > keptChanges {
 		w.changes = nil
+	}
+	if cap(w.touched) > keptChanges {
+		w.touched = nil
 	}
 	w.callers = n + len(w.queue)
 	w.boundLog()
@@ -394,6 +400,10 @@ func (w *writer) commit() error {
 	}
 	if err := w.writeState(); err != nil {
 		return err
+	}
+	w.s.shared.change(w.touched, w.next.revision)
+	if w.session.resets {
+		w.s.settings.change(w.next.revision)
 	}
 	moved := w.next.revision != w.state.revision
 	if moved {

@@ -206,6 +206,7 @@ func (tx *WriteTx) UpdateState(m *Memory) error {
 // stands elsewhere. The caller stages it.
 func (tx *WriteTx) Touch(r *Record) error {
 	r.Revision = tx.Change()
+	tx.w.touched = append(tx.w.touched, r.ID)
 	st, err := tx.stmt(sqlTouchRecord)
 	if err != nil {
 		return err
@@ -245,6 +246,7 @@ func (tx *WriteTx) removeRecord(r *Record) error {
 	if err := tx.forgetVectors(r); err != nil {
 		return err
 	}
+	tx.w.touched = append(tx.w.touched, r.ID)
 	st, err := tx.stmt(sqlDeleteRecord)
 	if err != nil {
 		return err
@@ -311,6 +313,7 @@ func (tx *WriteTx) addRecord(r *Record) error {
 		r.ID = tx.w.next.nextID
 		tx.w.next.nextID++
 	}
+	tx.w.touched = append(tx.w.touched, r.ID)
 	st, err := tx.stmt(sqlAddRecord)
 	if err != nil {
 		return err
@@ -350,6 +353,7 @@ func (tx *WriteTx) updateRecord(old, r *Record) error {
 		tx.leaves(old)
 	}
 	r.Revision = tx.Change()
+	tx.w.touched = append(tx.w.touched, old.ID)
 	st, err := tx.stmt(sqlUpdateRecord)
 	if err != nil {
 		return err
