@@ -36,18 +36,20 @@ func newSharedRecords() *sharedRecords {
 func (c *sharedRecords) slot(id int64) *atomic.Int64 { return &c.changed[id&(sharedSlots-1)] }
 
 // memory gives a kept memory as the snapshot of a revision has it; nil when it is
-// not known.
+// not known. The time of the last change is read after the memory: what is younger
+// than the snapshot was put there after that time was set.
 func (c *sharedRecords) memory(id, revision int64) *Memory {
-	if c.slot(id).Load() > revision {
-		return nil
-	}
 	c.mu.RLock()
 	m := c.young[id]
 	aged := m == nil
 	if aged {
 		m = c.old[id]
 	}
+	changed := c.slot(id).Load()
 	c.mu.RUnlock()
+	if changed > revision {
+		return nil
+	}
 	if m != nil && aged {
 		c.add(m, revision)
 	}
