@@ -118,6 +118,9 @@ func (l *leg) run(ctx context.Context) (err error) {
 		{doText, l.searchTexts}, {doVector, l.searchVectors}, {doHybrid, l.searchHybrid},
 	}
 	l.load(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	n := l.set.Count
 	for _, s := range steps {
 		if l.wants(s.task, n) {
@@ -224,7 +227,7 @@ func (l *leg) load(ctx context.Context) {
 	for from := 0; from < n; from += part {
 		to := min(from+part, n)
 		for _, c := range turn(l.all, round) {
-			if c.gone != "" {
+			if c.gone != "" || ctx.Err() != nil {
 				continue
 			}
 			l.step(ctx, c, spent[c], protocol.OpLoad, l.records(from, to, loadBatch))

@@ -79,7 +79,7 @@ func (l *leg) turns(ctx context.Context, who []*contender, f figure) {
 	}
 	for round := first; round <= f.rounds; round++ {
 		for _, c := range turn(who, round) {
-			if c.gone != "" || missing[c] != "" {
+			if c.gone != "" || missing[c] != "" || ctx.Err() != nil {
 				continue
 			}
 			cost, err := f.sample(ctx, c, round)

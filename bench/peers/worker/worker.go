@@ -25,12 +25,14 @@ var ErrDied = errors.New("the worker died")
 // Unsupported is the error of a call that asks for what the product does not have.
 type Unsupported struct{ Why string }
 
+// Error tells it in the worker's words.
 func (e *Unsupported) Error() string { return "unsupported: " + e.Why }
 
 // Failure is the error of a call that the product could not serve. The worker
 // lives on.
 type Failure struct{ Text string }
 
+// Error tells it in the worker's words.
 func (e *Failure) Error() string { return e.Text }
 
 const (
