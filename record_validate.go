@@ -21,6 +21,9 @@ func (k Kind) number() index.Kind { return index.Kind(kindNumbers[k]) }
 
 // kindOf is the kind with this number.
 func kindOf(n store.Kind) Kind {
+	if n == store.KindMemory { // of most records, and asked for every hit
+		return KindMemory
+	}
 	for kind, number := range kindNumbers {
 		if number == n {
 			return kind

@@ -1,8 +1,8 @@
 package loci
 
 import (
-	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/loci-memory/loci/internal/errs"
 	"github.com/loci-memory/loci/internal/index"
@@ -81,7 +81,7 @@ func (p *searchPlan) load(tx *store.ReadTx, hits []fusedHit) error {
 // whose vectors were compared.
 func (r *searchRun) result(h *fusedHit, space string) SearchHit {
 	head := h.record.Head()
-	out := SearchHit{Key: fmt.Sprintf("%s:%d", kindOf(head.Kind), h.ID), Score: h.score, Record: recordOf(h.record), VectorScores: map[string]float64{}}
+	out := SearchHit{Key: string(kindOf(head.Kind)) + ":" + strconv.FormatInt(h.ID, 10), Score: h.score, Record: recordOf(h.record), VectorScores: map[string]float64{}}
 	if h.rank > 0 {
 		bm25 := h.BM25
 		out.TextScore = &bm25
