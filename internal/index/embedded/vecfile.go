@@ -399,11 +399,17 @@ func (v *vecSegView) markDeleted(row uint32, rev, from int64) {
 	}
 }
 
-// live counts the rows that are not deleted and in no space of dropped.
+// live counts the rows that are not deleted and in no space of dropped. Only the
+// partitions of those spaces are looked at: there may be one for every tenant.
 func (v *vecSegView) live(dropped []int64) (n int64) {
 	n = int64(v.rows - v.del.count)
-	for i := range v.parts {
-		if p := &v.parts[i]; slices.Contains(dropped, p.key.space) {
+	for _, space := range v.spaces {
+		if !slices.Contains(dropped, space) {
+			continue
+		}
+		from := sort.Search(len(v.parts), func(i int) bool { return v.parts[i].key.space >= space })
+		for ; from < len(v.parts) && v.parts[from].key.space == space; from++ {
+			p := &v.parts[from]
 			for row := p.lo; row < p.lo+p.n; row++ {
 				if !v.del.has(row) {
 					n--

@@ -195,6 +195,9 @@ func TestDroppedSpaces(t *testing.T) {
 	if c := after.CountVectors(2, 1, 1); c.Vectors != 0 || c.Records != 100 {
 		t.Errorf("counts %+v", c)
 	}
+	if st := ix.Stats(); st.Vectors != 100 {
+		t.Errorf("%d vectors beside the dropped space", st.Vectors)
+	}
 	before.Close()
 	after.Close()
 	if err := errors.Join(ix.mergeAll(), ix.Close()); err != nil {
