@@ -36,6 +36,7 @@ snapshot:
 ## test: what CI runs of the tests
 test:
 	$(GO) test -timeout 15m ./...
+	cd bench/peers && $(GO) test -timeout 10m ./...
 
 # Packages that start no goroutines, in their tests neither: the race detector has
 # nothing to find there.
@@ -66,9 +67,11 @@ fmt:
 
 vet:
 	$(GO) vet ./...
+	cd bench/peers && $(GO) vet ./...
 
 staticcheck:
 	$(GO) run $(STATICCHECK) ./...
+	cd bench/peers && $(GO) run $(STATICCHECK) ./...
 
 ## cross: everything compiles for every platform, without cgo
 cross:
