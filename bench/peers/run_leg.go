@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/loci-memory/loci/bench"
 	"github.com/loci-memory/loci/bench/peers/data"
@@ -215,7 +216,7 @@ const loadBatch = 1000
 // slices of a load: products take turns after each, and none goes on over the limit.
 const loadParts = 10
 
-// load loads all stores. A product that takes longer than the limit is out.
+// load loads all stores. A product that would take longer than the limit is out.
 func (l *leg) load(ctx context.Context) {
 	n := l.set.Count
 	part := (max(n/loadParts, loadBatch) + loadBatch - 1) / loadBatch * loadBatch
@@ -231,8 +232,11 @@ func (l *leg) load(ctx context.Context) {
 				continue
 			}
 			l.step(ctx, c, spent[c], protocol.OpLoad, l.records(from, to, loadBatch))
-			if c.gone == "" && spent[c].wall > l.limit.Seconds() {
-				l.drop(c, fmt.Errorf("loading took longer than %s, at %s of %s records", l.limit, count(to), count(n)))
+			// At the pace so far; most get slower as they fill.
+			whole := time.Duration(spent[c].wall * float64(n) / float64(to) * float64(time.Second))
+			if c.gone == "" && whole > l.limit {
+				l.drop(c, fmt.Errorf("loading %s records would take %s at the pace of the first %s, more than the %s that each has",
+					count(n), whole.Round(time.Second), count(to), l.limit))
 			}
 		}
 		round++

@@ -234,7 +234,7 @@ func TestLegOfTexts(t *testing.T) {
 		"update///failing at update":                  "it broke",
 		"delete///failing at update":                  "",
 		"delete///undeleting":                         "records cannot be deleted",
-		"batch ingest///crawling":                     "loading took longer than 1m0s",
+		"batch ingest///crawling":                     "loading 2,000 records would take",
 		"batch ingest///good":                         "",
 		"finish///good":                               "nothing to do",
 		"open/with start//good":                       "",
