@@ -113,7 +113,7 @@ func (l *leg) askings() []asking {
 	for _, f := range l.set.Filters {
 		if l.texts() {
 			for _, class := range []string{"five terms, mixed", "one frequent term", "English question", "Chinese question"} {
-				out = append(out, asking{kind: protocol.KindText, filter: f, queries: func(int) []protocol.Query { return tagged(l.set.Texts[class], f.Tag) }})
+				out = append(out, asking{kind: protocol.KindText, filter: f, queries: func(round int) []protocol.Query { return tagged(l.textQueries(class, round), f.Tag) }})
 			}
 		}
 		if l.vectors() {

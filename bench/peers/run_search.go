@@ -47,7 +47,7 @@ func (l *leg) searchTexts(ctx context.Context) {
 		for _, f := range l.set.Filters {
 			l.search(ctx, l.all, asking{
 				kind: protocol.KindText, filter: f,
-				queries: func(int) []protocol.Query { return tagged(l.set.Texts[class], f.Tag) },
+				queries: func(round int) []protocol.Query { return tagged(l.textQueries(class, round), f.Tag) },
 				row: func(c *contender) result.Row {
 					row := l.searchRow(result.TaskText, f, c)
 					row.Class = class
@@ -114,13 +114,24 @@ func filterName(f data.Filter) string {
 	return "filter of " + f.Name
 }
 
-// tagged gives queries with a tag.
-func tagged(queries []protocol.Query, tag string) []protocol.Query {
-	out := slices.Clone(queries)
+// textQueries gives the queries of a class for a round. Every round has others, as
+// long as there are: what a product keeps of an answer is of no use when nobody asks
+// the same again.
+func (l *leg) textQueries(class string, round int) []protocol.Query {
+	all := l.set.Texts[class]
+	out := make([]protocol.Query, min(chunk, len(all)))
 	for i := range out {
-		out[i].Tag = tag
+		out[i] = all[(round*chunk+i)%len(all)]
 	}
 	return out
+}
+
+// tagged gives queries a tag.
+func tagged(queries []protocol.Query, tag string) []protocol.Query {
+	for i := range queries {
+		queries[i].Tag = tag
+	}
+	return queries
 }
 
 // vectorQueries gives the queries of a round: every round has others.
