@@ -18,7 +18,7 @@ func (l engineLink) WriteMany(ctx context.Context, fn func(*store.WriteTx) error
 
 // Pair implements link.Store.
 func (l engineLink) Pair(ctx context.Context, fn func(*store.ReadTx, index.View) error) error {
-	return l.e.readPair(ctx, fn)
+	return l.e.readKeptPair(ctx, fn)
 }
 
 // UntilClosing implements link.Store.

@@ -134,11 +134,12 @@ func tagged(queries []protocol.Query, tag string) []protocol.Query {
 	return queries
 }
 
-// vectorQueries gives the queries of a round: every round has others.
+// vectorQueries gives the queries of a round: every round has others, and none those
+// that told the recall, as far as there are enough.
 func (l *leg) vectorQueries(round int, tag string) []protocol.Query {
 	out := make([]protocol.Query, chunk)
 	for i := range out {
-		row := (round*chunk + i) % l.set.Asks
+		row := (recallQueries + round*chunk + i) % l.set.Asks
 		out[i] = protocol.Query{Vector: &row, Tag: tag}
 	}
 	return out

@@ -37,7 +37,8 @@ type Store interface {
 	// store.Store.WriteMany.
 	WriteMany(ctx context.Context, fn func(*store.WriteTx) error) (revision int64, err error)
 	// Pair runs fn with a snapshot of the truth and the index's view of the same
-	// revision; the view is nil while no index is usable.
+	// revision; the view is nil while no index is usable. What is kept in memory is
+	// used first, and fn may be called again after it has begun, see store.ReadKept.
 	Pair(ctx context.Context, fn func(*store.ReadTx, index.View) error) error
 	// IndexFailed takes the index out of use after a view of it failed, which means
 	// damaged files, and has it rebuilt.

@@ -28,7 +28,7 @@ import (
 const (
 	// form is the number of the form and content of sets; one of another form is made
 	// again.
-	form = 3
+	form = 4
 	// Neighbours is how many true nearest of a query are kept.
 	Neighbours = 10
 	// slack is by how much the cosine of a neighbour may be below that of the worst
@@ -39,7 +39,7 @@ const (
 // Sizes of a set beside its number of records.
 const (
 	QueriesPerClass = 360 // six rounds of 60
-	VectorQueries   = 500
+	VectorQueries   = 560 // 200 that tell the recall, six rounds of 60
 	// Extra records follow those of a set's size: what is written after loading.
 	Extra = 20_000
 )
