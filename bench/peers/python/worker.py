@@ -273,8 +273,10 @@ def main():
         answers.write(json.dumps(reply, ensure_ascii=False) + "\n")
         answers.flush()
         if request["op"] == "close":
-            # Some libraries leave threads behind that would keep the process.
-            os._exit(0)
+            break
+    # Some libraries leave threads behind that would keep the process, also when the
+    # driver is gone.
+    os._exit(0)
 
 
 if __name__ == "__main__":
