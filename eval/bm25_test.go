@@ -31,6 +31,7 @@ type bm25 struct {
 	names    []string
 	tlength  []float64
 	taverage float64
+	b        float64 // of documents
 }
 
 type posting struct {
@@ -66,13 +67,19 @@ func newBM25(set *Set) *bm25 {
 		x.threads = append(x.threads, t)
 		x.tlength[t] += n
 	}
+	x.b = lengthShare(x.average)
 	for _, n := range x.tlength {
 		x.taverage += n / float64(len(x.tlength))
 	}
 	return x
 }
 
-func saturate(tf, length, average float64) float64 {
+// lengthShare is b for documents of a mean length.
+func lengthShare(mean float64) float64 {
+	return b + 0.15*min(max(math.Log2(mean/100), 0), 2)
+}
+
+func saturate(tf, length, average, b float64) float64 {
 	return tf * (k1 + 1) / (tf + k1*(1-b+b*length/average))
 }
 
@@ -99,11 +106,11 @@ func (x *bm25) score(query string) scores {
 		seen[term] = true
 		idf, sums := x.idf(term), map[int]float64{}
 		for _, p := range x.postings[term] {
-			s.bm25[p.doc] += idf * saturate(p.tf, x.length[p.doc], x.average)
+			s.bm25[p.doc] += idf * saturate(p.tf, x.length[p.doc], x.average, x.b)
 			sums[x.threads[p.doc]] += p.tf
 		}
 		for t, tf := range sums {
-			s.thread[t] += idf * saturate(tf, x.tlength[t], x.taverage)
+			s.thread[t] += idf * saturate(tf, x.tlength[t], x.taverage, b)
 		}
 	}
 	answered := make([]int, n)
@@ -128,7 +135,7 @@ func (x *bm25) score(query string) scores {
 	for _, c := range q.Chars {
 		idf := x.idf(c)
 		for _, p := range x.postings[c] {
-			s.chars[p.doc] += idf * saturate(p.tf, x.length[p.doc], x.average)
+			s.chars[p.doc] += idf * saturate(p.tf, x.length[p.doc], x.average, x.b)
 		}
 	}
 	return s

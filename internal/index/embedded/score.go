@@ -18,11 +18,28 @@ const (
 )
 
 // BM25's parameters (Robertson and Zaragoza, "The Probabilistic Relevance
-// Framework: BM25 and Beyond", 2009, section 3), one setting for every kind.
+// Framework: BM25 and Beyond", 2009, section 3), one setting for every kind. b is
+// that of documents up to shortMean terms on average; see lengthShare.
 const (
 	k1 = 1.1
 	b  = 0.45
+
+	bLong     = 0.75
+	shortMean = 100
+	longMean  = 400
 )
+
+// lengthShare is BM25's b for documents of a mean length in terms: how much of their
+// length counts against them. A note of thirty words is hardly ever twice as long as
+// another one because it repeats itself; among pages of a thousand words the long ones
+// are about more, and mention anything. Between the two b goes with the logarithm.
+func lengthShare(mean float64) float64 {
+	if mean <= shortMean {
+		return b
+	}
+	share := math.Log2(mean/shortMean) / math.Log2(float64(longMean)/shortMean)
+	return b + (bLong-b)*min(share, 1)
+}
 
 // Document lengths are kept in one byte: exact up to lenExact, then in steps of
 // 5 %.
@@ -58,13 +75,14 @@ func idf(n, df int64) float64 {
 }
 
 // normTable gives BM25's length term for each length code, in units: k1 * (1 -
-// b + b*len/avg) * unitsPerOccurrence.
+// b + b*len/avg) * unitsPerOccurrence, with the b of lengthShare.
 type normTable [256]float32
 
 func (t *normTable) fill(avg float64) {
 	if avg <= 0 {
 		avg = 1
 	}
+	b := lengthShare(avg)
 	for i := range t {
 		t[i] = float32(unitsPerOccurrence * k1 * (1 - b + b*float64(lenOf[i])/avg))
 	}
