@@ -149,7 +149,7 @@ func (l *leg) begin(ctx context.Context) error {
 			product: p, gone: p.gone, dir: filepath.Join(l.dir, p.id),
 			effort: map[string]chosen{}, slow: map[string]bool{},
 			opened: protocol.Open{
-				Analysis: "words", Texts: l.texts(), Vectors: l.vectors(),
+				Analysis: analysis(p.hello), Texts: l.texts(), Vectors: l.vectors(),
 				Capacity: l.set.Count + l.set.Extra,
 			},
 		}
@@ -169,6 +169,14 @@ func (l *leg) begin(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// analysis is the form in which a product gets texts.
+func analysis(h protocol.Hello) string {
+	if h.OwnAnalysis {
+		return "own"
+	}
+	return "words"
 }
 
 // open starts a contender's process and has it open its store.

@@ -26,7 +26,7 @@ func hello() protocol.Hello {
 			"Without vectors records are memories. Embedding in the background is off, as every vector comes with its record. " +
 			"Replaced facts keep their versions, ten at most. After loading, the work of the index in the background is waited for and counted.",
 		Durable: "synced",
-		Text:    true, Vector: true, Hybrid: true, Filter: true, Update: true, Delete: true, Graph: true,
+		Text:    true, Vector: true, Hybrid: true, Filter: true, Update: true, Delete: true, Graph: true, OwnAnalysis: true,
 		Effort: []int{effortDefault, effortExact}, EffortIs: "1: approximate, 2: every vector is compared (exact)",
 		Missing: []string{"an analysis that only parts at blanks: texts whose words come parted go through its own as well"},
 	}

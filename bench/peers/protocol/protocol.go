@@ -57,17 +57,20 @@ type Hello struct {
 	Settings string `json:"settings"`
 	// Durable says what a returned write means: "synced", "written" (survives the
 	// process, not the machine), "saved" (only after an explicit save of the whole), "memory".
-	Durable  string   `json:"durable"`
-	Text     bool     `json:"text"` // ranked full text of its own
-	Vector   bool     `json:"vector"`
-	Hybrid   bool     `json:"hybrid"` // text and vectors in one call of its own
-	Filter   bool     `json:"filter"` // by a tag, before or while the best are chosen
-	Update   bool     `json:"update"`
-	Delete   bool     `json:"delete"`
-	Graph    bool     `json:"graph"`
-	Effort   []int    `json:"effort,omitempty"` // settings of its approximate vector search to try, ascending; none: it has none
-	EffortIs string   `json:"effort_is,omitempty"`
-	Missing  []string `json:"missing,omitempty"` // what it lacks, in plain words
+	Durable string `json:"durable"`
+	Text    bool   `json:"text"` // ranked full text of its own
+	Vector  bool   `json:"vector"`
+	Hybrid  bool   `json:"hybrid"` // text and vectors in one call of its own
+	Filter  bool   `json:"filter"` // by a tag, before or while the best are chosen
+	Update  bool   `json:"update"`
+	Delete  bool   `json:"delete"`
+	Graph   bool   `json:"graph"`
+	// OwnAnalysis says that the product's analyser cannot be replaced: it gets plain
+	// texts, and pays for analysing them, where others get parted words.
+	OwnAnalysis bool     `json:"own_analysis,omitempty"`
+	Effort      []int    `json:"effort,omitempty"` // settings of its approximate vector search to try, ascending; none: it has none
+	EffortIs    string   `json:"effort_is,omitempty"`
+	Missing     []string `json:"missing,omitempty"` // what it lacks, in plain words
 }
 
 // Open names the folder of the product's files, empty before the first time.

@@ -14,6 +14,7 @@ class Base:
     durable = "synced"  # or "written", "saved", "memory"
     can_text = can_vector = can_hybrid = can_filter = False
     can_update = can_delete = can_graph = False
+    own_analysis = False  # its analyser cannot be replaced
     effort = []  # settings of the approximate search to try, ascending
     effort_is = ""  # what the setting is called
     missing = []
@@ -31,6 +32,7 @@ class Base:
             "update": self.can_update,
             "delete": self.can_delete,
             "graph": self.can_graph,
+            "own_analysis": self.own_analysis,
             "effort": self.effort,
             "effort_is": self.effort_is,
             "missing": self.missing,

@@ -29,6 +29,7 @@ class Adapter(Base):
         "graph.neighbors, more by graph.ego"
     )
     durable = "written"  # SQLite with synchronous=NORMAL in WAL mode
+    own_analysis = True
     can_text = can_vector = can_hybrid = can_filter = True
     can_update = can_delete = can_graph = True
     effort = [8]  # it has but this one, and it is not exact
