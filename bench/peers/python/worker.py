@@ -18,6 +18,10 @@ answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 
 
+# How long a record may take until a search finds it.
+VISIBLE_SECONDS = 10
+
+
 def memory():
     sizes = {}
     with open("/proc/self/status", encoding="ascii") as f:
@@ -119,7 +123,8 @@ class Worker:
         def write_and_find(batch, vectors):
             adapter.insert(batch, vectors)
             record = batch[0]
-            while True:
+            end = time.monotonic() + VISIBLE_SECONDS
+            while time.monotonic() < end:
                 if by_text:
                     # The driver gives each of these records a first word of its own.
                     query = {"text": record["text"].split()[0], "words": record["words"].split()[0]}
@@ -128,6 +133,8 @@ class Worker:
                     found = adapter.vector(vectors[0], 10, None, effort, False)
                 if record["id"] in found:
                     return
+            # An approximate index may have put it where its search does not come by.
+            raise RuntimeError(f"a record that was written is not found within {VISIBLE_SECONDS} s")
 
         for batch, vectors in self.batches(a, 1):
             m.call(write_and_find, batch, vectors)
