@@ -87,82 +87,61 @@ func (tx *ReadTx) sharedSpaces() ([]*Space, error) {
 	return spaces, err
 }
 
-// DefaultSpace is the number of the space that a namespace's searches use; 0 when
-// none is set.
-func (tx *ReadTx) DefaultSpace(namespace int64) (int64, error) {
+// kept gives an entry of one of the tables of settings, or reads it and puts it there.
+func kept[K comparable, V any](tx *ReadTx, table func(*settings) *map[K]V, key K, read func() (V, error)) (V, error) {
 	c := tx.settings
 	c.mu.RLock()
-	space, ok := c.defaults[namespace]
+	v, ok := (*table(c))[key]
 	ok = ok && tx.revision >= c.changed
 	c.mu.RUnlock()
 	if ok {
-		return space, nil
+		return v, nil
 	}
-	space, err := tx.session.DefaultSpace(namespace)
+	v, err := read()
 	if err == nil {
-		c.keep(tx.revision, func() { c.defaults = bounded(c.defaults, namespace, space) })
+		c.keep(tx.revision, func() { m := table(c); *m = bounded(*m, key, v) })
 	}
-	return space, err
+	return v, err
+}
+
+// DefaultSpace is the number of the space that a namespace's searches use; 0 when
+// none is set.
+func (tx *ReadTx) DefaultSpace(namespace int64) (int64, error) {
+	return kept(tx, func(c *settings) *map[int64]int64 { return &c.defaults }, namespace,
+		func() (int64, error) { return tx.session.DefaultSpace(namespace) })
 }
 
 // VectorSwitches gives what is set of a namespace.
 func (tx *ReadTx) VectorSwitches(namespace int64) (VectorSwitches, error) {
-	c := tx.settings
-	c.mu.RLock()
-	out, ok := c.switches[namespace]
-	ok = ok && tx.revision >= c.changed
-	c.mu.RUnlock()
-	if ok {
-		return out, nil
-	}
-	out, err := tx.session.VectorSwitches(namespace)
-	if err == nil {
-		c.keep(tx.revision, func() { c.switches = bounded(c.switches, namespace, out) })
-	}
-	return out, err
+	return kept(tx, func(c *settings) *map[int64]VectorSwitches { return &c.switches }, namespace,
+		func() (VectorSwitches, error) { return tx.session.VectorSwitches(namespace) })
 }
 
 // AgentMemory gives the agent memory of a scope; nil when there is none.
 func (tx *ReadTx) AgentMemory(namespace, scope string) (*AgentMemory, error) {
-	c, key := tx.settings, [2]string{namespace, scope}
-	c.mu.RLock()
-	m, ok := c.agents[key]
-	ok = ok && tx.revision >= c.changed
-	c.mu.RUnlock()
-	if !ok {
-		var err error
-		if m, err = tx.session.AgentMemory(namespace, scope); err != nil {
-			return nil, err
-		}
-		c.keep(tx.revision, func() { c.agents = bounded(c.agents, key, m) })
+	m, err := kept(tx, func(c *settings) *map[[2]string]*AgentMemory { return &c.agents }, [2]string{namespace, scope},
+		func() (*AgentMemory, error) { return tx.session.AgentMemory(namespace, scope) })
+	if m == nil || err != nil {
+		return nil, err
 	}
-	if m == nil {
-		return nil, nil
-	}
-	return new(*m), nil
+	return new(*m), nil // the caller may change it
 }
 
 // Places gives where the points of a scope lie now, by kind; false when the scope
 // has no agent memory. Scope and namespace are ids of the dictionary.
 func (tx *ReadTx) Places(namespace, scope int64) (places [3]int64, ok bool, err error) {
-	c, key := tx.settings, [2]int64{namespace, scope}
-	c.mu.RLock()
-	kept, known := c.places[key]
-	known = known && tx.revision >= c.changed
-	c.mu.RUnlock()
-	if !known {
-		if places, ok, err = tx.session.Places(namespace, scope); err != nil {
-			return places, false, err
-		}
-		if ok {
-			kept = &places
-		}
-		c.keep(tx.revision, func() { c.places = bounded(c.places, key, kept) })
+	at, err := kept(tx, func(c *settings) *map[[2]int64]*[3]int64 { return &c.places }, [2]int64{namespace, scope},
+		func() (*[3]int64, error) {
+			at, ok, err := tx.session.Places(namespace, scope)
+			if !ok || err != nil {
+				return nil, err
+			}
+			return &at, nil
+		})
+	if at == nil || err != nil {
+		return places, false, err
 	}
-	if kept == nil {
-		return places, false, nil
-	}
-	return *kept, true, nil
+	return *at, true, nil
 }
 
 // bounded puts an entry into a map that is made when there is none, and makes room
